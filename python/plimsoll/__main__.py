@@ -23,6 +23,7 @@ first call that trains and says what it takes.
   --threads N      threads of the engine
   --engine native  trains on the processor, also where Keras sees a GPU
   --strict         refuses what would run in Keras
+  --arrays         tells at the end which lines made NumPy's arrays when they took most
 """
 _USAGE_ERROR = 2
 _UNITS = ("b", "k", "kb", "kib", "m", "mb", "mib", "g", "gb", "gib", "tb", "tib")
@@ -37,7 +38,9 @@ def _fail(text: str) -> NoReturn:
 def _near(name: str) -> str:
     import difflib
 
-    known = difflib.get_close_matches(name, [*_WITH_VALUE, "--strict", "--help"], 1, 0.5)
+    known = difflib.get_close_matches(
+        name, [*_WITH_VALUE, "--strict", "--arrays", "--help"], 1, 0.5
+    )
     return f" Did you mean {known[0]}?" if known else ""
 
 
@@ -50,8 +53,8 @@ def _parse(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
         if name in ("-h", "--help"):
             print(USAGE, end="")
             sys.exit(0)
-        if name == "--strict" and not equals:
-            given["strict"] = True
+        if name in ("--strict", "--arrays") and not equals:
+            given[name[2:]] = True
         elif name in _WITH_VALUE:
             if not equals and not rest:
                 _fail(f"{name}: expected a value after it, received none.")
@@ -72,10 +75,12 @@ def _asked(given: dict[str, Any]) -> asked.Asked:
             if not given["threads"].isdecimal():
                 raise ValueError(f"--threads: expected a number, received {given['threads']!r}.")
             options["threads"] = int(given["threads"])
-        return finder.checked(given.get("memory"), given.get("strict", False),
+        what = finder.checked(given.get("memory"), given.get("strict", False),
                               given.get("engine", "auto"), options, given["plans"])  # fmt: skip
     except (ValueError, TypeError) as error:
         _fail(str(error))
+    what.arrays = given.get("arrays", False)
+    return what
 
 
 def _program(rest: list[str]) -> script.Program:
@@ -99,6 +104,7 @@ def main() -> None:
     finder.begin(what)
     if not what.plans:
         processes.reach(what)
+    finder.count_arrays(what)
     sys.argv[:] = ["-m" if flags[0] == "-m" else flags[0], *arguments]
     try:
         program = _program(flags)

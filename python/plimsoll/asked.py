@@ -22,7 +22,8 @@ class Asked:
 
     strict: what the engine does not train is refused. engine: "auto" leaves models to Keras where
     it sees a GPU, "native" does not. plans: the first training call is planned, and ends the
-    program.
+    program. limit: bytes of `memory`, which NumPy's arrays are held to. arrays: what they took is
+    told at the end.
     """
 
     def __init__(
@@ -32,11 +33,14 @@ class Asked:
         engine: str = "auto",
         plans: bool = False,
         options: dict[str, Any] | None = None,
+        limit: int | None = None,
+        arrays: bool = False,
     ) -> None:
         if engine not in ENGINES:
             raise ValueError(f'engine: expected "auto" or "native", received {engine!r}.')
         self.memory, self.strict, self.engine, self.plans = memory, strict, engine, plans
         self.options = options or {}
+        self.limit, self.arrays = limit, arrays
 
     @property
     def of_calls(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from plimsoll import asked, keras_methods, methods
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
     import types
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from typing import Any
 
@@ -98,11 +98,14 @@ def replace_methods(module: Any) -> None:
     methods.replace(cls)
 
 
+_after: dict[str, Callable[[Any], None]] = dict.fromkeys(_TRAINERS, replace_methods)
+
+
 class _Loader:
     """A module's own loader, and what follows when the module has run."""
 
-    def __init__(self, own: Any) -> None:
-        self._own = own
+    def __init__(self, own: Any, then: Callable[[Any], None]) -> None:
+        self._own, self._then = own, then
 
     def create_module(self, spec: ModuleSpec) -> Any:
         return self._own.create_module(spec)
@@ -111,7 +114,7 @@ class _Loader:
         assert module.__spec__ is not None
         module.__spec__.loader = module.__loader__ = self._own
         self._own.exec_module(module)
-        replace_methods(module)
+        self._then(module)
 
 
 class _Finder:
@@ -122,7 +125,8 @@ class _Finder:
     ) -> ModuleSpec | None:
         if name in _LEFT:
             _leave(name)
-        if name not in _TRAINERS:
+        then = _after.get(name)
+        if then is None:
             return None
         for other in sys.meta_path:
             find = getattr(other, "find_spec", None)
@@ -131,7 +135,7 @@ class _Finder:
             spec: ModuleSpec | None = find(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+                    spec.loader = _Loader(spec.loader, then)  # type: ignore[assignment]
                 return spec
         return None
 
@@ -147,6 +151,11 @@ def _leave(name: str) -> None:
         asked.say(f"models of {what} are trained there, untouched.")
 
 
+def _is_loaded(name: str) -> bool:
+    module: Any = sys.modules.get(name)
+    return module is not None and not getattr(module.__spec__, "_initializing", False)
+
+
 def begin(what: asked.Asked, says_at_end: bool = True) -> None:
     """From now on; where Keras is loaded already its methods are replaced at once."""
     if asked.current is None and says_at_end:
@@ -155,9 +164,38 @@ def begin(what: asked.Asked, says_at_end: bool = True) -> None:
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
     for name in _TRAINERS:
-        module = sys.modules.get(name)
-        if module is not None and not getattr(module.__spec__, "_initializing", False):
-            replace_methods(module)
+        if _is_loaded(name):
+            replace_methods(sys.modules[name])
+
+
+_counted: list[asked.Asked] = []  # what asks for arrays to be counted, at most one
+
+
+def count_arrays(what: asked.Asked | None) -> asked.Asked | None:
+    """From now on, or when NumPy is imported; none: no longer. Returns what was asked before.
+
+    After `begin`. Arrays that are made in this thread are counted.
+    """
+    before = _counted.pop() if _counted else None
+    _after.pop("numpy", None)
+    arrays: Any = sys.modules.get("plimsoll.arrays")
+    if arrays is not None:
+        arrays.end()
+    if what is not None and (what.limit is not None or what.arrays):
+        _counted.append(what)
+        _after["numpy"] = _begin_counting
+        if _is_loaded("numpy"):
+            _begin_counting(None)
+    return before
+
+
+def _begin_counting(_numpy: Any) -> None:
+    try:
+        from plimsoll import arrays
+
+        arrays.begin(_counted[0])
+    except Exception as error:  # the program runs without
+        asked.say(f"arrays are neither counted nor held to the limit: {error}")
 
 
 def checked(
@@ -170,6 +208,7 @@ def checked(
     """What is asked for. Raises ValueError and TypeError as `fit` does for its options."""
     if memory is None:
         memory = os.environ.get("PLIMSOLL_MEMORY") or None
+    bytes_asked = None
     if memory is not None or options:
         from plimsoll.options import Options, size
 
@@ -179,7 +218,7 @@ def checked(
                              f"{bytes_asked}. Write 3GiB for 3 GiB.")  # fmt: skip
         size(options.get("reserve"), "reserve")
         Options.of({"memory": memory, **options})
-    return asked.Asked(memory, strict, engine, plans, options)
+    return asked.Asked(memory, strict, engine, plans, options, bytes_asked)
 
 
 def install(

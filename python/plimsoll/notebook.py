@@ -64,12 +64,14 @@ def run_cell(line: str, cell: str, shell: Any) -> None:
     what = _asked(line)
     before = asked.current
     finder.begin(what, says_at_end=False)
+    counted = finder.count_arrays(what)
     running = noted.Running(noted.Note.of(cell, what.memory))
     try:
         with running:
             _run(shell, cell)
     finally:
         asked.current = before
+        finder.count_arrays(counted)
         if running.fault:
             asked.say(f"no note of this cell was kept for %plimsoll_last: {running.fault}")
 

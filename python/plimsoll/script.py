@@ -135,6 +135,10 @@ def _silent(kind: Any, error: Any, trace: Any) -> None:
 
 def _code_of(error: BaseException) -> int | None:
     """The exit code where it is not Python's."""
+    arrays: Any = sys.modules.get("plimsoll.arrays")
+    if arrays is not None and arrays.has_refused(error):
+        asked.current = None  # that nothing was trained says itself
+        return DOES_NOT_FIT
     errors: Any = sys.modules.get("plimsoll.errors")
     if errors is not None and isinstance(error, errors.ResourceExhausted):
         return DOES_NOT_FIT

@@ -20,7 +20,10 @@ def _begin() -> None:
         from plimsoll import asked, finder
     finally:
         sys.path.remove(root)
-    finder.begin(asked.Asked.read(written), says_at_end=False)
+    what = asked.Asked.read(written)
+    what.arrays = False
+    finder.begin(what, says_at_end=False)
+    finder.count_arrays(what)
 
 
 def _chain() -> None:
