@@ -64,6 +64,7 @@ class Outcome:
         self.refused = 0  # calls, by strict
         self.found_keras = ""  # which one was imported
         self.told: set[tuple[str, str]] = set()
+        self.steps: set[tuple[Any, int]] = set()  # places of steps of optimizers that were named
 
     def why_nothing(self) -> str:
         if not self.found_keras:

@@ -4,7 +4,8 @@ All models of Keras 3, by whatever name it is imported, inherit `fit` and its li
 the backend's. A finder in front of `sys.meta_path` waits for that class's module and replaces the
 methods as soon as the module has run, so subclasses and functions that wrap `Model.fit` are made of
 the new ones. Only methods that are known are replaced: Keras's own code, with parameters and names
-that it had in a version this package was made for. Nothing else of Keras is touched.
+that it had in a version this package was made for. `tf.function` and the steps of optimizers are
+watched (tape.py); nothing else is touched.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import atexit
 import os
 import sys
 
-from plimsoll import asked, keras_methods, methods
+from plimsoll import asked, keras_methods, methods, tape
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
@@ -25,11 +26,15 @@ if TYPE_CHECKING:
 _LEAST = 1 << 20  # bytes: no Python process takes less
 
 _FUNCTION = type(lambda: None)
-_CODE = type((lambda: None).__code__)
 
 _TRAINERS = {
     "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",
     "keras.src.backend.jax.trainer": "JAXTrainer",
+}
+_WATCHED = {
+    **dict.fromkeys(_TRAINERS, lambda module: replace_methods(module)),
+    "tensorflow": tape.watch_functions,
+    "keras.src.optimizers.base_optimizer": tape.watch_optimizers,
 }
 _LEFT = {  # a module by which a Keras is known that is left as it is
     "keras.src.backend.torch.trainer": "Keras on torch",
@@ -38,14 +43,6 @@ _LEFT = {  # a module by which a Keras is known that is left as it is
     "keras.src.engine.training": "Keras 2",
     "tf_keras": "Keras 2 (tf_keras)",
 }
-
-
-def _names_in(code: types.CodeType) -> set[str]:
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, _CODE):
-            found |= _names_in(constant)
-    return found
 
 
 def fingerprint(code: types.CodeType) -> str:
@@ -60,7 +57,7 @@ def fingerprint(code: types.CodeType) -> str:
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     text = "|".join([
         f"{code.co_argcount},{code.co_kwonlyargcount}", ",".join(code.co_varnames[:count]),
-        ",".join(sorted(_names_in(code))),
+        ",".join(sorted(tape.names_in(code))),
     ])  # fmt: skip
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -111,7 +108,7 @@ class _Loader:
         assert module.__spec__ is not None
         module.__spec__.loader = module.__loader__ = self._own
         self._own.exec_module(module)
-        replace_methods(module)
+        _WATCHED[module.__name__](module)
 
 
 class _Finder:
@@ -122,7 +119,7 @@ class _Finder:
     ) -> ModuleSpec | None:
         if name in _LEFT:
             _leave(name)
-        if name not in _TRAINERS:
+        if name not in _WATCHED:
             return None
         for other in sys.meta_path:
             find = getattr(other, "find_spec", None)
@@ -154,10 +151,10 @@ def begin(what: asked.Asked, says_at_end: bool = True) -> None:
     asked.current = what
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
-    for name in _TRAINERS:
+    for name, watch in _WATCHED.items():
         module = sys.modules.get(name)
         if module is not None and not getattr(module.__spec__, "_initializing", False):
-            replace_methods(module)
+            watch(module)
 
 
 def checked(

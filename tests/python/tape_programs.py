@@ -1,0 +1,138 @@
+"""Training steps as people write them, each made with a `tf.function` that the caller names.
+
+Each program returns its step, its model, and the metrics that the step updates.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+L = keras.layers
+Made = tuple[Any, keras.Model, list[Any]]
+Program = Callable[..., Made]
+
+
+def classifier(*layers: Any, regularizer: Any = None) -> keras.Model:
+    """Of eight numbers, three classes."""
+    return keras.Sequential([
+        keras.Input((8,)), L.Dense(12, "relu", kernel_regularizer=regularizer), *layers,
+        L.Dense(3, "softmax"),
+    ])  # fmt: skip
+
+
+def closure(function: Any, optimizer: Any = None, model: Any = None, loss: Any = None) -> Made:
+    """The form of TensorFlow's own guide."""
+    model = model or classifier()
+    optimizer = optimizer or keras.optimizers.Adam(0.01)
+    loss_fn = loss or keras.losses.SparseCategoricalCrossentropy()
+    mean, accuracy = keras.metrics.Mean(), keras.metrics.SparseCategoricalAccuracy()
+
+    @function
+    def train_step(x: Any, y: Any) -> Any:
+        """One step."""
+        with tf.GradientTape() as tape:
+            predictions = model(x, training=True)
+            loss = loss_fn(y, predictions)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        mean(loss)
+        accuracy.update_state(y, predictions)
+        return loss
+
+    return train_step, model, [mean, accuracy]
+
+
+class _Loop(tf.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = classifier(L.BatchNormalization())
+        self.loss = keras.losses.SparseCategoricalCrossentropy()
+        self.optimizer = keras.optimizers.SGD(0.05, momentum=0.9, clipnorm=1.0)
+        self.accuracy = keras.metrics.SparseCategoricalAccuracy()
+
+
+def method(function: Any) -> Made:
+    """Objects are attributes; labels come first; a tuple is returned."""
+
+    class Trained(_Loop):
+        @function
+        def step(self, labels: Any, images: Any) -> Any:
+            with tf.GradientTape() as tape:
+                outputs = self.model(images, training=True)
+                value = self.loss(y_pred=outputs, y_true=labels)
+            slopes = tape.gradient(value, self.model.trainable_weights)
+            self.optimizer.apply(slopes, self.model.trainable_weights)
+            self.accuracy.update_state(labels, outputs)
+            return value, {"accuracy": self.accuracy.result()}
+
+    loop = Trained()
+    return (lambda x, y: loop.step(y, x)[0]), loop.model, [loop.accuracy]
+
+
+MODEL: Any = None
+OPTIMIZER: Any = None
+
+
+def of_globals(function: Any) -> Made:
+    """A function as loss, all in one expression; the decorator has an argument."""
+    global MODEL, OPTIMIZER
+    MODEL = keras.Sequential([keras.Input((8,)), L.Dense(6, "tanh"), L.Dense(1)])
+    OPTIMIZER = keras.optimizers.Adam(0.01)
+
+    @function(reduce_retracing=True)
+    def step(x, y):  # type: ignore[no-untyped-def]
+        with tf.GradientTape(persistent=True) as tape:
+            loss = tf.reduce_mean(keras.losses.mean_squared_error(y, MODEL(x, training=True)))
+        OPTIMIZER.apply(tape.gradient(loss, MODEL.trainable_variables), MODEL.trainable_variables)
+        del tape
+        return {"loss": loss}
+
+    return (lambda x, y: step(x, y)["loss"]), MODEL, []
+
+
+def penalties(function: Any) -> Made:
+    """The model's own losses are added."""
+    model = classifier(regularizer=keras.regularizers.L2(0.02))
+    optimizer = keras.optimizers.SGD(0.1)
+    loss_fn = keras.losses.SparseCategoricalCrossentropy(reduction=None)
+
+    @function
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(loss_fn(y, model(x, training=True)))
+            loss += sum(model.losses)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+    return step, model, []
+
+
+def penalties_left_out(function: Any) -> Made:
+    """There are some, and the tape does not know of them."""
+    return closure(function, model=classifier(regularizer=keras.regularizers.L2(0.5)))
+
+
+def predictions(function: Any) -> Made:
+    """Predictions are returned, and the model is called without training=True."""
+    model, optimizer = classifier(), keras.optimizers.Adam(0.01)
+    loss_fn = keras.losses.SparseCategoricalCrossentropy()
+
+    @function
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            activations = model(x)
+            loss = loss_fn(y, activations)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return activations
+
+    return step, model, []
+
+
+NATIVE: dict[str, Program] = {
+    "closure": closure, "method": method, "globals": of_globals, "penalties": penalties,
+    "penalties left out": penalties_left_out, "predictions": predictions,
+}  # fmt: skip
