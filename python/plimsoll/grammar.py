@@ -27,6 +27,8 @@ from typing import Any, Protocol
 LOSS_FUNCTIONS = {
     "mean_squared_error": "MeanSquaredError",
     "mean_absolute_error": "MeanAbsoluteError",
+    **dict.fromkeys(("mse", "MSE"), "MeanSquaredError"),
+    **dict.fromkeys(("mae", "MAE"), "MeanAbsoluteError"),
     "binary_crossentropy": "BinaryCrossentropy",
     "categorical_crossentropy": "CategoricalCrossentropy",
     "sparse_categorical_crossentropy": "SparseCategoricalCrossentropy",
@@ -45,7 +47,7 @@ class NotStandard(Exception):
 class Role:
     """What a name stands for.
 
-    kind: "tape", "mean", "add_n", "sum", "zip": functions; "model", "loss", "loss of each" (an
+    kind: "tape", "mean", "add_n", "sum", "zip", "clip": functions; "model", "loss", "loss of each" (an
     object without a reduction), "loss function", "optimizer", "metric": `value` is the live object,
     or the text that names it.
     """
@@ -68,6 +70,9 @@ class Names(Protocol):
     def is_data(self, node: ast.expr) -> bool:
         """Whether it is what a step is called with."""
 
+    def number(self, node: ast.expr) -> float | None:
+        """What a name or constant is, where it is a plain number."""
+
     def same_variables(self, one: Role, other: Role) -> bool:
         """Whether two models train the same variables."""
 
@@ -77,7 +82,8 @@ class _Is:
     """What an expression stands for.
 
     "data", "role", "tape", "prediction", "values" (a loss for each sample), "loss", "losses" (the
-    model's own), "penalty" (their sum), "variables", "gradients", "pairs", "nothing", "result".
+    model's own), "penalty" (their sum), "variables", "gradients", "clipped" (gradients and their
+    norm), "norm", "pairs", "nothing", "result".
     """
 
     kind: str
@@ -88,8 +94,8 @@ class _Is:
 class Step:
     """A step that is proved standard; `answer` is what it returns.
 
-    An answer is None, "loss", "prediction", a metric's Role (its result), or a tuple, list or dict
-    of answers.
+    An answer is None, "loss", "prediction", "norm" (of gradients that are clipped), a metric's Role
+    (its result), or a tuple, list or dict of answers.
     """
 
     model: Role | None = None
@@ -101,6 +107,7 @@ class Step:
     penalties: bool = False  # the model's own losses are added
     penalties_by: str = ""  # "sum" or "add_n"
     scale: ast.expr | None = None  # what the loss is divided by
+    clip: float | None = None  # the largest norm of all gradients together
     mixes: bool = False  # the loss is used both with and without them
     optimizer: Role | None = None
     in_loss: list[Role] = field(default_factory=list)  # metrics that the loss is given to
@@ -170,6 +177,10 @@ class Reader:
             raise NotStandard(node, "such a statement is not expected")
 
     def _assign(self, target: ast.expr, found: _Is, node: ast.stmt) -> None:
+        if isinstance(target, ast.Tuple) and found.kind == "clipped" and len(target.elts) == 2:
+            for one, kind in zip(target.elts, ("gradients", "norm")):
+                self._assign(one, _Is(kind), node)
+            return
         if not isinstance(target, ast.Name):
             raise NotStandard(node, "a plain name is expected on the left")
         if found.kind in ("nothing", "result"):
@@ -211,8 +222,8 @@ class Reader:
         if found.kind == "loss":
             self._uses.append((node, found.of))
             return "loss"
-        if found.kind == "prediction":
-            return "prediction"
+        if found.kind in ("prediction", "norm"):
+            return found.kind
         if found.kind == "result":
             return found.of
         raise NotStandard(node, "loss, predictions or a metric's result are expected")
@@ -228,6 +239,11 @@ class Reader:
             return self._sum(self.value(node.left), self.value(node.right), node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and self.names.divides:
             return self._quotient(node)
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call):
+            found = self.value(node.value)
+            if found.kind == "clipped" and ast.unparse(node.slice) == "0":
+                return _Is("gradients")
+            raise NotStandard(node, "a part of it is not expected")
         if isinstance(node, ast.Attribute):
             owner = self._owner(node.value)
             if owner is not None and owner.kind == "role" and owner.of.kind == "model":
@@ -324,6 +340,8 @@ class Reader:
             found = self._arguments(node, 2)
             self._kinds(node, found, "gradients", "variables")
             return _Is("pairs", found[1].of)
+        if role.kind == "clip":
+            return self._clip(node)
         if role.kind not in ("mean", "sum", "add_n"):
             raise NotStandard(node, "such a call is not expected")
         found = self._arguments(node, 1)
@@ -381,6 +399,19 @@ class Reader:
         self.step.penalties = found[0].of
         self._with_gradient = True
         return _Is("gradients")
+
+    def _clip(self, node: ast.Call) -> _Is:
+        """As an optimizer with global_clipnorm does it."""
+        names = ("t_list", "clip_norm")
+        words = {word.arg: word.value for word in node.keywords}
+        given = [*node.args, *(words.pop(name) for name in names[len(node.args) :] if name in words)]
+        norm = self.names.number(given[1]) if len(given) == 2 and not words else None
+        if norm is None or norm <= 0 or self.value(given[0]).kind != "gradients":
+            raise NotStandard(node, "gradients and a number are expected")
+        if self.step.clip is not None or self._applied:
+            raise NotStandard(node, "gradients are expected to be clipped once")
+        self.step.clip = norm
+        return _Is("clipped")
 
     def _trains_model(self, node: ast.Call, role: Role) -> None:
         assert self.step.model is not None

@@ -105,6 +105,7 @@ def role_of(value: Any) -> Role | None:
     for kind, those in (
         ("tape", (tensorflow.GradientTape,)), ("zip", (zip,)), ("add_n", (tensorflow.add_n,)),
         ("mean", (tensorflow.reduce_mean, keras.ops.mean)),
+        ("clip", (tensorflow.clip_by_global_norm,)),
         ("sum", (builtins.sum, tensorflow.reduce_sum)),
     ):  # fmt: skip
         if any(value is one for one in those):
@@ -167,6 +168,13 @@ class Live:
             return role_of(self._object(node))
         except (LookupError, AttributeError):
             return None
+
+    def number(self, node: ast.expr) -> float | None:
+        try:
+            value = node.value if isinstance(node, ast.Constant) else self._object(node)
+        except (LookupError, AttributeError):
+            return None
+        return float(value) if type(value) in (int, float) else None
 
     def same_variables(self, one: Role, other: Role) -> bool:
         if one.value is other.value:

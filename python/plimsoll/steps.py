@@ -7,8 +7,12 @@ Where the two would differ, the step is refused by name.
 
 from __future__ import annotations
 
+import copy
 import json
+import math
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,7 +22,7 @@ from plimsoll.errors import Refused
 from plimsoll.grammar import LOSS_FUNCTIONS, Role, Step
 from plimsoll.inference import Caller, outputs_like
 from plimsoll.options import Options
-from plimsoll.trainer import _optimizer_for, _Trained
+from plimsoll.trainer import Trainer, _optimizer_for, _Trained
 from plimsoll.variables import tensorflow
 from plimsoll.versions import check_backend, check_model, keras_module
 
@@ -45,6 +49,8 @@ def _loss_of(step: Step, model: Any) -> Any:
         raise Refused(f"loss {value.name}: expected float32, received {value.dtype}.")
     if step.loss.kind == "loss of each":
         taped.check_no_masks(model, "a mean over all losses knows of no mask")
+        value = copy.copy(value)
+        value.reduction = "sum_over_batch_size"
     return value
 
 
@@ -82,6 +88,21 @@ def _check_step(step: Step, model: Any) -> None:
     _check_metrics(step, model)
 
 
+def _clipped(model: Any, config: str, norm: float) -> str:
+    """A model's description with an optimizer that clips all gradients together."""
+    for layer in taped.layers_of(model):
+        if type(layer).__name__ == "Embedding" and layer.trainable:
+            raise Refused(f"{layer.name}: expected no Embedding that is trained where gradients are "
+                          "clipped: rows that occur twice count otherwise there.")  # fmt: skip
+    written = json.loads(config)
+    described = written["compile_config"]["optimizer"]["config"]
+    if any(described.get(name) for name in ("clipnorm", "clipvalue", "global_clipnorm")):
+        raise Refused("gradients: expected them to be clipped once, received an optimizer that "
+                      "clips them too.")  # fmt: skip
+    described["global_clipnorm"] = norm
+    return json.dumps(written)
+
+
 class Runner:
     """A standard step on its objects, with the engine that does it.
 
@@ -112,11 +133,15 @@ class Runner:
         config = live.serialized(model, wanted, shapes)
         if not step.penalties:
             config = taped.without_penalties(model, config)
-        if step.loss is not None and step.loss.kind == "loss of each":
-            written = json.loads(config)
-            written["compile_config"]["loss"]["config"]["reduction"] = "sum_over_batch_size"
-            config = json.dumps(written)
+        if step.clip is not None:
+            config = _clipped(model, config, step.clip)
         self.model, self.config, self.known = model, config, _Trained(model, config, optimizer)
+        self._trainer: Trainer | None = None
+        if "norm" in _answers(step.answer):
+            options = {} if asked.current is None else asked.current.of_calls
+            self._trainer = Trainer(model, optimizer, wanted["loss"], reduce="sum",
+                                    losses=step.penalties, updates=wanted.get("metrics", ()),
+                                    **options)  # fmt: skip
 
     def is_like(self, other: Runner) -> bool:
         """Whether both do the same."""
@@ -145,6 +170,9 @@ class Runner:
         samples = data.samples_of(known.engine, x, y)
         self._check_labels(samples.y[0])
         predictions = self._predict(samples, how) if self._gives_predictions else None
+        if self._trainer is not None:
+            loss, norm = self._clip(self._trainer, x, y)
+            return self._told(loss, {"prediction": predictions, "norm": norm})
         session = known.session("train")
         lent = session.lent(known.everything(), known)
         arrays = samples.arrays()
@@ -155,7 +183,21 @@ class Runner:
             )  # fmt: skip
         finally:
             session.end_call()
-        return self._told(logs, samples.rows, predictions)
+        with _unwatched():
+            for role in self.step.metrics:
+                taped.add(role.value, logs[role.value.name], samples.rows)
+        return self._told(logs["loss"], {"prediction": predictions})
+
+    def _clip(self, trainer: Trainer, x: Any, y: Any) -> tuple[float, np.float32]:
+        """A step whose norm of gradients is returned; loss and norm."""
+        limit = self.step.clip
+        assert limit is not None
+        loss = trainer.accumulate(x, y)
+        found = trainer.gradients()
+        norm = math.sqrt(sum(float(np.vdot(one, one)) for one in found if one is not None))
+        scale = np.float32(limit / max(norm, limit) if math.isfinite(norm) else math.nan)
+        trainer.apply([None if one is None else one * scale for one in found])
+        return loss, np.float32(norm)
 
     @property
     def _gives_predictions(self) -> bool:
@@ -166,35 +208,38 @@ class Runner:
         only = data.Samples(samples.x)
         return outputs_like(self.model, list(caller.predict(only, (samples.rows, 0))))
 
-    def _told(self, logs: dict[str, float], rows: int, predictions: Any) -> Any:
+    def _told(self, loss: float, beside: dict[str, Any]) -> Any:
         import tensorflow as tf
 
-        inside, mine = tensorflow(), threading.get_ident()
-        assert inside is not None
-        loss = tf.constant(logs["loss"], tf.float32)
-        inside.ours.add(mine)  # what follows looks at no weight
-        try:
+        values = {"loss": tf.constant(loss, tf.float32)}
+        values |= {name: tf.convert_to_tensor(value) for name, value in beside.items()
+                   if value is not None}  # fmt: skip
+        with _unwatched():
             for role in self.step.in_loss:
-                role.value.update_state(loss)
-            for role in self.step.metrics:
-                taped.add(role.value, logs[role.value.name], rows)
-            return _answered(self.step.answer, loss, predictions)
-        finally:
-            inside.ours.discard(mine)
+                role.value.update_state(values["loss"])
+            return _answered(self.step.answer, values)
 
 
-def _answered(answer: Any, loss: Any, predictions: Any) -> Any:
+@contextmanager
+def _unwatched() -> Iterator[None]:
+    """For operations on variables that are no weights: what is lent stays so."""
+    inside, mine = tensorflow(), threading.get_ident()
+    assert inside is not None
+    inside.ours.add(mine)
+    try:
+        yield
+    finally:
+        inside.ours.discard(mine)
+
+
+def _answered(answer: Any, values: dict[str, Any]) -> Any:
     if isinstance(answer, dict):
-        return {key: _answered(item, loss, predictions) for key, item in answer.items()}
+        return {key: _answered(item, values) for key, item in answer.items()}
     if isinstance(answer, (list, tuple)):
-        return type(answer)([_answered(item, loss, predictions) for item in answer])
+        return type(answer)([_answered(item, values) for item in answer])
     if isinstance(answer, Role):
         return answer.value.result()
-    if answer == "prediction":
-        import tensorflow as tf
-
-        return tf.convert_to_tensor(predictions)
-    return loss if answer == "loss" else None
+    return None if answer is None else values[answer]
 
 
 def objects(step: Step) -> list[Any]:

@@ -132,7 +132,48 @@ def predictions(function: Any) -> Made:
     return step, model, []
 
 
+def clipped(function: Any) -> Made:
+    """All gradients together; the metric is called as a function."""
+    model, optimizer = classifier(), keras.optimizers.SGD(0.3)
+    loss_fn, norm = keras.losses.SparseCategoricalCrossentropy(), 0.1
+    accuracy = keras.metrics.SparseCategoricalAccuracy()
+
+    @function
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            outputs = model(x, training=True)
+            loss = loss_fn(y, outputs)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        gradients, _ = tf.clip_by_global_norm(gradients, norm)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        accuracy(y, outputs)
+        return loss
+
+    return step, model, [accuracy]
+
+
+def norms(function: Any) -> Made:
+    """The norm of gradients is returned too."""
+    model, optimizer = classifier(), keras.optimizers.Adam(0.02)
+    loss_fn = keras.losses.SparseCategoricalCrossentropy()
+    accuracy = keras.metrics.SparseCategoricalAccuracy()
+
+    @function
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            outputs = model(x, training=True)
+            loss = loss_fn(y, outputs) + tf.reduce_sum(model.losses)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        gradients, norm = tf.clip_by_global_norm(gradients, 0.2)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        accuracy(y, outputs)
+        return [loss, norm]
+
+    return step, model, [accuracy]
+
+
 NATIVE: dict[str, Program] = {
     "closure": closure, "method": method, "globals": of_globals, "penalties": penalties,
     "penalties left out": penalties_left_out, "predictions": predictions,
+    "clipped": clipped, "norms": norms,
 }  # fmt: skip
