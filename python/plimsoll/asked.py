@@ -79,6 +79,11 @@ by_command = False  # `python -m plimsoll` has: a limit is named on its command 
 outcome = Outcome()
 
 
+def options_of_program() -> dict[str, Any]:
+    """What calls of the program's own keep to where they name nothing else."""
+    return {} if current is None else current.of_calls
+
+
 def say(text: str) -> None:
     """One line to the user."""
     print("plimsoll: " + " ".join(text.split()), file=sys.stderr, flush=True)

@@ -138,10 +138,9 @@ class Runner:
         self.model, self.config, self.known = model, config, _Trained(model, config, optimizer)
         self._trainer: Trainer | None = None
         if "norm" in _answers(step.answer):
-            options = {} if asked.current is None else asked.current.of_calls
             self._trainer = Trainer(model, optimizer, wanted["loss"], reduce="sum",
-                                    losses=step.penalties, updates=wanted.get("metrics", ()),
-                                    **options)  # fmt: skip
+                                    losses=step.penalties,
+                                    updates=wanted.get("metrics", ()))  # fmt: skip
 
     def is_like(self, other: Runner) -> bool:
         """Whether both do the same."""
@@ -183,9 +182,8 @@ class Runner:
             )  # fmt: skip
         finally:
             session.end_call()
-        with _unwatched():
-            for role in self.step.metrics:
-                taped.add(role.value, logs[role.value.name], samples.rows)
+        for role in self.step.metrics:
+            taped.add(role.value, logs[role.value.name], samples.rows)
         return self._told(logs["loss"], {"prediction": predictions})
 
     def _clip(self, trainer: Trainer, x: Any, y: Any) -> tuple[float, np.float32]:
@@ -211,12 +209,15 @@ class Runner:
     def _told(self, loss: float, beside: dict[str, Any]) -> Any:
         import tensorflow as tf
 
-        values = {"loss": tf.constant(loss, tf.float32)}
-        values |= {name: tf.convert_to_tensor(value) for name, value in beside.items()
-                   if value is not None}  # fmt: skip
+        values = {name: tf.convert_to_tensor(value) for name, value in beside.items()
+                  if value is not None}  # fmt: skip
+        values["loss"] = tf.constant(loss, tf.float32)
+        for role in self.step.in_loss:
+            taped.add_to(role.value.total, loss)
+            taped.add_to(role.value.count, 1)
+        if not any(isinstance(one, Role) for one in _answers(self.step.answer)):
+            return _answered(self.step.answer, values)
         with _unwatched():
-            for role in self.step.in_loss:
-                role.value.update_state(values["loss"])
             return _answered(self.step.answer, values)
 
 
@@ -251,5 +252,4 @@ def objects(step: Step) -> list[Any]:
 
 def options() -> Options:
     """What the program was asked to keep to."""
-    assert asked.current is not None
-    return Options.of(asked.current.of_calls)
+    return Options.of(asked.options_of_program())

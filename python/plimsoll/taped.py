@@ -15,6 +15,7 @@ import numpy as np
 
 from plimsoll import live
 from plimsoll.errors import Refused
+from plimsoll.variables import tensorflow
 from plimsoll.versions import keras_module
 
 _WHOLE = {"Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "SparseCategoricalAccuracy",
@@ -108,5 +109,16 @@ def add(metric: Any, mean: float, rows: int) -> None:
     total = mean * rows
     if type(metric).__name__ in _WHOLE and abs(total - round(total)) < 1e-2:
         total = float(round(total))
-    metric.total.assign_add(np.float32(total))
-    metric.count.assign_add(np.float32(rows))
+    add_to(metric.total, total)
+    add_to(metric.count, rows)
+
+
+def add_to(variable: Any, value: float) -> None:
+    """To a number that a variable holds, which is no weight; what is lent stays so."""
+    inside = tensorflow()
+    known = inside.know(variable, np.dtype("float32")) if inside is not None else None
+    if inside is None or known is None:
+        variable.assign_add(np.float32(value))
+        return
+    held = np.frombuffer(memoryview(inside.read(known)), "float32")
+    inside.assign(known, (held + np.float32(value)).reshape(variable.shape))

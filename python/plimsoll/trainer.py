@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from plimsoll import data, live, sizes, sync, taped
+from plimsoll.asked import options_of_program
 from plimsoll.errors import Refused, guarded
 from plimsoll.inference import by_name
 from plimsoll.kept import Session
@@ -98,7 +99,8 @@ class Trainer:
     optimizer, loss, metrics: as compile() takes them; none: what the model is compiled with. Which
     weights are trained is read when the trainer is made, as compile() reads it.
     reduce: "mean" or "sum" of calls. input_shape: of a sample, where the model leaves sizes open
-    (for several inputs a list or dict of shapes). memory and further options: as in `fit`.
+    (for several inputs a list or dict of shapes). memory and further options: as in `fit`; in a
+    program that runs by `python -m plimsoll`, or after `install`, those that were named there.
     losses: whether what layers add to the loss counts, as sum(model.losses) in a loop of TensorFlow.
     training: False stands for a loop that calls the model without training=True, which only models
     have that do the same then. updates: metric objects of Keras's, whose state each call of
@@ -124,6 +126,7 @@ class Trainer:
     ) -> None:
         if reduce not in ("mean", "sum"):
             raise ValueError(f'reduce: expected "mean" or "sum", received {reduce!r}.')
+        options = {**options_of_program(), **options}
         Options.of(options)  # says what is wrong with them
         check_model(model)
         self.model, self._options = model, options
