@@ -95,7 +95,7 @@ def _program(rest: list[str]) -> script.Program:
 
 def main() -> None:
     if sys.argv[1:2] == ["migrate"]:
-        from plimsoll import migrate
+        from plimsoll.tapes import migrate
 
         sys.exit(migrate.main(sys.argv[2:]))
     given, rest = _parse(sys.argv[1:])

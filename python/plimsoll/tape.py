@@ -2,9 +2,9 @@
 
 A function that is decorated with `tf.function` and has a tape and a step of an optimizer in it
 stays the object that TensorFlow makes, with a class of ours that is derived from its own: what it
-does when it is called is decided there (taken.py), all else is TensorFlow's. Every other function is
-not touched. Steps of optimizers outside of such functions, and outside of Keras's own training, are
-named once for each place.
+does when it is called is decided there (tapes/taken.py), all else is TensorFlow's. Other functions
+are not touched. Steps of optimizers outside of such functions, and outside of Keras's own training,
+are named once for each place.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _class_of(own: Any) -> Any:
         def __call__(self, *arguments: Any, **named: Any) -> Any:
             if asked.current is None:
                 return own.__call__(self, *arguments, **named)
-            from plimsoll import taken
             from plimsoll.fallback import without_our_frames
+            from plimsoll.tapes import taken
 
             try:
                 return taken.call(self, own.__call__, arguments, named)
@@ -101,7 +101,7 @@ def watch_functions(tensorflow: Any) -> None:
 
 def _in_training_of_keras(frame: Any) -> bool:
     """Whether a call comes from Keras's own training, or from a function that is left as it is."""
-    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "taken.py")
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tapes", "taken.py")
     while frame is not None:
         file = frame.f_code.co_filename
         if file == own or (_KERAS in file and os.path.basename(file) == "trainer.py"):
@@ -115,7 +115,12 @@ def _name(optimizer: Any) -> None:
     what, frame = asked.current, sys._getframe(2)
     tensorflow = sys.modules.get("tensorflow")
     place = (frame.f_code, frame.f_lineno)
-    if what is None or place in asked.outcome.steps or tensorflow is None or _KERAS in place[0].co_filename:
+    if (
+        what is None
+        or place in asked.outcome.steps
+        or tensorflow is None
+        or _KERAS in place[0].co_filename
+    ):
         return
     if not tensorflow.executing_eagerly():
         return  # a function's trace
@@ -152,7 +157,7 @@ def watch_optimizers(module: Any) -> None:
             _name(self)
             return own(self, *arguments, **words)
 
-        setattr(method, "autograph_info__", None)
+        vars(method)["autograph_info__"] = None
         return method
 
     for name in ("apply_gradients", "apply"):

@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import data, live, sizes, sync, taped
+from plimsoll import data, live, sizes, sync
 from plimsoll.asked import options_of_program
 from plimsoll.errors import Refused, guarded
 from plimsoll.inference import by_name
 from plimsoll.kept import Session
 from plimsoll.options import Options
 from plimsoll.stamp import Stamp
+from plimsoll.tapes import taped
 from plimsoll.variables import Variables
 from plimsoll.versions import check_backend, check_model, keras_module, reported
 
@@ -101,7 +102,7 @@ class Trainer:
     reduce: "mean" or "sum" of calls. input_shape: of a sample, where the model leaves sizes open
     (for several inputs a list or dict of shapes). memory and further options: as in `fit`; in a
     program that runs by `python -m plimsoll`, or after `install`, those that were named there.
-    losses: whether what layers add to the loss counts, as sum(model.losses) in a loop of TensorFlow.
+    losses: whether what layers add to the loss counts, as sum(model.losses) in TensorFlow's loops.
     training: False stands for a loop that calls the model without training=True, which only models
     have that do the same then. updates: metric objects of Keras's, whose state each call of
     `accumulate` updates, as update_state(y, predictions) does.

@@ -1,6 +1,7 @@
 """`python -m plimsoll migrate`: what it makes of loops, that results stay, and what it refuses."""
 
 import ast
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,8 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from plimsoll import migrate
-from plimsoll.rewritten import Script
+from plimsoll.tapes import migrate
+from plimsoll.tapes.rewritten import Script
 
 HEAD = """\
 import numpy as np
@@ -224,21 +225,21 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
                     "found.append(predictions[0, 0].numpy())"),
     "print of gradients": (EAGER, "found.append(loss.numpy())", "print(gradients)",
                            "print(gradients)"),
-    "clipping": (EAGER, "        optimizer", "        gradients = [tf.clip_by_norm(g, 1.0) for g in "
-                 "gradients]\n        optimizer", "clip_by_norm"),
+    "clipping": (EAGER, "        optimizer", "        gradients = [tf.clip_by_norm(g, 1.0) for g "
+                 "in gradients]\n        optimizer", "clip_by_norm"),
     "an own loss": (EAGER, "loss_fn(y_batch, predictions)", "tf.norm(y_batch - predictions)",
                     "what tf.norm does"),
     "two models": (EAGER, "predictions = model", "model = build(); predictions = model", "build()"),
     "no new beginning": (SUMS, "            accumulated = [tf.zeros_like(v) for v in "
                          "model.trainable_variables]\n        found", "        found",
                          "begin anew after it"),
-    "a look at sums": (SUMS, "found.append(float(loss))", "found.append(float(accumulated[0][0, 0]))",
+    "a look at sums": (SUMS, "found.append(float(loss))", "found.append(accumulated[0][0, 0])",
                        "what it does with accumulated"),
     "half of the sums": (SUMS, "zip(accumulated, gradients)", "zip(accumulated, gradients[1:])",
                          "gradients[1:]"),
     "a parameter": (PIECES, "def train(epochs):", "def train(epochs, model=model):", "model"),
     "another function": (IN_A_FUNCTION, "for x_batch", "@tf.function\ndef twice(a, b):\n"
-                         "    return train_step(a, b)\n\n\nfor x_batch", "called by no tf.function"),
+                         "    return train_step(a, b)\n\n\nfor x_batch", "by no tf.function"),
     "print in a function": (IN_A_FUNCTION, "    with tf", "    print('traced')\n    with tf",
                             "print('traced')"),
     "some variables": (EAGER, "tape.gradient(loss, model.trainable_variables)",
@@ -292,3 +293,14 @@ def test_usage(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "wrong.py").write_text("1 +")
     assert migrate.main([str(tmp_path / "wrong.py")]) == 2
     assert migrate.main(["--help"]) == 0 and "--write" in capsys.readouterr().out
+
+
+def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """The loop that the page shows, and what it says that is printed of it."""
+    page = (Path(__file__).parents[2] / "docs/reference/scripts.md").read_text()
+    loop = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)[-1]
+    diff = re.findall(r"^```diff\n(.*?)^```", page, re.S | re.M)[0]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.py").write_text(loop)
+    assert migrate.main(["loop.py"]) == 0
+    assert capsys.readouterr().out == diff

@@ -215,7 +215,7 @@ def test_data_that_the_engine_refuses_are_tensorflows(monkeypatch: pytest.Monkey
         x = np.ones((4, 8), "float32")
         found.append(float(step(tf.Variable(x), np.zeros(4, "int32"))))
         found += _steps(step, 1)
-        with pytest.raises(Exception) as error:  # noqa: PT011
+        with pytest.raises(Exception) as error:
             step(np.ones((4, 5), "float32"), np.zeros(4, "int32"))
         with pytest.raises(TypeError):
             step(x)

@@ -49,7 +49,7 @@ STANDARD = {
     "call": "model(x, training=True)", "value": "loss_fn(y, predictions)",
     "variables": "model.trainable_variables",
 }  # fmt: skip
-OWN_LOSS = ("lambda y, p: tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, p))")
+OWN_LOSS = "lambda y, p: tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, p))"
 # What differs from the standard, and what the line says.
 LEFT: dict[str, tuple[dict[str, str], str]] = {
     "print": ({"before": "print('traced')"}, ":19: print('traced'): what print does"),

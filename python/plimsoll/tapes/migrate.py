@@ -1,4 +1,4 @@
-"""`python -m plimsoll migrate SCRIPT`: writes training loops of one's own with `plimsoll.Trainer`."""
+"""`python -m plimsoll migrate SCRIPT`: training loops of one's own with `plimsoll.Trainer`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _write(path: Path, text: str, encoding: str) -> int:
 
 def main(arguments: list[str]) -> int:
     """The exit code."""
-    from plimsoll.rewritten import Script
+    from plimsoll.tapes.rewritten import Script
 
     parsed = _parse(arguments)
     if isinstance(parsed, int):

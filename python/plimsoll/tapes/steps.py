@@ -17,20 +17,24 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import asked, data, live, sizes, taped
+from plimsoll import asked, data, live, sizes
 from plimsoll.errors import Refused
-from plimsoll.grammar import LOSS_FUNCTIONS, Role, Step
 from plimsoll.inference import Caller, outputs_like
 from plimsoll.options import Options
+from plimsoll.tapes import taped
+from plimsoll.tapes.grammar import LOSS_FUNCTIONS, Role, Step
 from plimsoll.trainer import Trainer, _optimizer_for, _Trained
 from plimsoll.variables import tensorflow
 from plimsoll.versions import check_backend, check_model, keras_module
 
+
 def _check_precision(model: Any) -> None:
     for layer in taped.layers_of(model):
         if getattr(layer, "compute_dtype", "float32") not in ("float32", None):
-            raise Refused(f"{model.name}: layer {layer.name}: expected float32, received "
-                          f"{layer.compute_dtype}: a tape does not scale losses by itself.")  # fmt: skip
+            raise Refused(
+                f"{model.name}: layer {layer.name}: expected float32, received "
+                f"{layer.compute_dtype}: a tape does not scale losses by itself."
+            )
 
 
 def _loss_of(step: Step, model: Any) -> Any:
@@ -92,8 +96,10 @@ def _clipped(model: Any, config: str, norm: float) -> str:
     """A model's description with an optimizer that clips all gradients together."""
     for layer in taped.layers_of(model):
         if type(layer).__name__ == "Embedding" and layer.trainable:
-            raise Refused(f"{layer.name}: expected no Embedding that is trained where gradients are "
-                          "clipped: rows that occur twice count otherwise there.")  # fmt: skip
+            raise Refused(
+                f"{layer.name}: expected no Embedding that is trained where gradients are clipped: "
+                "rows that occur twice count otherwise there."
+            )
     written = json.loads(config)
     described = written["compile_config"]["optimizer"]["config"]
     if any(described.get(name) for name in ("clipnorm", "clipvalue", "global_clipnorm")):

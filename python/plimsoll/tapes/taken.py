@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from plimsoll import asked, fallback
-from plimsoll.grammar import NotStandard
+from plimsoll.tapes.grammar import NotStandard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.steps import Runner
+    from plimsoll.tapes.steps import Runner
 
 _KEPT = "_plimsoll_taken"
 
@@ -48,7 +48,7 @@ class _Function:
     """One tf.function, and the steps that were read of it."""
 
     def __init__(self, made: Any) -> None:
-        from plimsoll import proof
+        from plimsoll.tapes import proof
 
         self.function, self.instance = proof.subject(made)
         self.name = getattr(self.function, "__name__", "a function")
@@ -61,7 +61,7 @@ class _Function:
 
     def read(self) -> None:
         """Once. Sets `left` where it is no standard step."""
-        from plimsoll import proof
+        from plimsoll.tapes import proof
 
         try:
             if self.given is not None:
@@ -97,7 +97,7 @@ class _Function:
         return found
 
     def _made(self, values: dict[str, Any]) -> Runner | str:
-        from plimsoll import proof, steps
+        from plimsoll.tapes import proof, steps
 
         assert self.tree is not None
         try:
@@ -157,7 +157,7 @@ def call(made: Any, own: Any, given: tuple[Any, ...], named: dict[str, Any]) -> 
 
 def _step(kept: _Function, values: dict[str, Any], what: asked.Asked) -> Any:
     runner = kept.runner(values)
-    from plimsoll import steps
+    from plimsoll.tapes import steps
 
     x, y = (values[node.id] for node in (runner.step.x, runner.step.y))  # type: ignore[union-attr]
     if what.plans:

@@ -1,7 +1,7 @@
 """What the text of a script says of its training loops; nothing is executed.
 
-A name is known where the file gives it a value once: by an import, a class of Keras's, or a function
-of the file that returns a model.
+A name is known where the file gives it a value once: by an import, a class of Keras's, or a
+function of the file that returns a model.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from plimsoll.grammar import LOSS_FUNCTIONS, Role
+from plimsoll.tapes.grammar import LOSS_FUNCTIONS, Role
 
 _FUNCTIONS = {
     "tensorflow.GradientTape": "tape", "tensorflow.reduce_mean": "mean",
@@ -131,9 +131,9 @@ class Text:
         elif isinstance(node, ast.withitem):
             none(node.optional_vars)
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            for name in node.names:  # it is written from elsewhere: what it holds is not known
+            for written in node.names:  # it is written from elsewhere: what it holds is not known
                 for scope in self._values.values():
-                    scope.setdefault(name, []).extend([None, None])
+                    scope.setdefault(written, []).extend([None, None])
         elif isinstance(node, ast.Delete):
             for name in ast.walk(node):
                 if isinstance(name, ast.Name):

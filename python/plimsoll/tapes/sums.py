@@ -15,8 +15,8 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from plimsoll.grammar import NotStandard, Role
-from plimsoll.loops import Place, Text, blocks_of
+from plimsoll.tapes.grammar import NotStandard, Role
+from plimsoll.tapes.text import Place, Text, blocks_of
 
 _ADDED = [f"[v0 + v1 for {pair} in zip({both})]" for pair in ("v0, v1", "v1, v0")
           for both in ("SUMS, GRADS", "GRADS, SUMS")]  # fmt: skip
@@ -46,7 +46,7 @@ class _Numbered(ast.NodeTransformer):
     def __init__(self, known: dict[str, str]) -> None:
         self._known, self._found = known, dict[str, str]()
 
-    def visit_Name(self, node: ast.Name) -> ast.Name:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.Name:
         name = self._known.get(node.id)
         if name is None and node.id in _BUILTINS:
             name = node.id

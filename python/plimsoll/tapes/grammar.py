@@ -3,8 +3,8 @@
 A step is a straight line of statements: one tape around one call of a model and one loss, one
 gradient, one step of an optimizer, updates of metrics. Each expression stands for one of few things
 (`_Is`); whatever else is there is refused, with the statement that it stands in. Nothing is
-executed. What a name stands for is said by `Names`: live objects (tape.py), or what a file's text
-says of them (migrate.py).
+executed. What a name stands for is said by `Names`: live objects (proof.py), or what a file's text
+says of them (text.py).
 
     with tf.GradientTape() as tape:                        tape
         predictions = model(x, training=True)              prediction
@@ -47,9 +47,9 @@ class NotStandard(Exception):
 class Role:
     """What a name stands for.
 
-    kind: "tape", "mean", "add_n", "sum", "zip", "clip": functions; "model", "loss", "loss of each" (an
-    object without a reduction), "loss function", "optimizer", "metric": `value` is the live object,
-    or the text that names it.
+    kind: "tape", "mean", "add_n", "sum", "zip", "clip": functions; "model", "loss", "loss of each"
+    (an object without a reduction), "loss function", "optimizer", "metric": `value` is the live
+    object, or the text that names it.
     """
 
     kind: str
@@ -137,10 +137,14 @@ class Reader:
             self.statement(statement)
 
     def finished(self) -> Step:
-        for missing, what in ((self._tape, "a GradientTape"), (self.step.model, "a model's call"),
-                              (self.step.loss, "a loss"), (self._with_gradient or None, "gradients"),
-                              (self._applied or None, "a step of an optimizer")):  # fmt: skip
-            if missing is None:
+        for found, what in (
+            (self._tape is not None, "a GradientTape"),
+            (self.step.model is not None, "a model's call"),
+            (self.step.loss is not None, "a loss"),
+            (self._with_gradient, "gradients"),
+            (self._applied, "a step of an optimizer"),
+        ):
+            if not found:
                 raise NotStandard(None, f"{what} is expected, and there is none")
         self.step.mixes = any(with_ != self.step.penalties for _node, with_ in self._uses)
         return self.step
@@ -383,8 +387,10 @@ class Reader:
             options = {w.arg: w.value.value for w in node.keywords
                        if w.arg not in (None, "y_true", "y_pred", "axis")
                        and isinstance(w.value, ast.Constant)}  # fmt: skip
-            node = ast.copy_location(ast.Call(
-                node.func, node.args, [w for w in node.keywords if w.arg not in options]), node)
+            node = ast.copy_location(
+                ast.Call(node.func, node.args, [w for w in node.keywords if w.arg not in options]),
+                node,
+            )
         found = self._arguments(node, 2, "y_true", "y_pred")
         self._kinds(node, found, "data", "prediction")
         self.step.loss, self.step.y, self.step.loss_options = role, found[0].of, options
@@ -404,7 +410,10 @@ class Reader:
         """As an optimizer with global_clipnorm does it."""
         names = ("t_list", "clip_norm")
         words = {word.arg: word.value for word in node.keywords}
-        given = [*node.args, *(words.pop(name) for name in names[len(node.args) :] if name in words)]
+        given = [
+            *node.args,
+            *(words.pop(name) for name in names[len(node.args) :] if name in words),
+        ]
         norm = self.names.number(given[1]) if len(given) == 2 and not words else None
         if norm is None or norm <= 0 or self.value(given[0]).kind != "gradients":
             raise NotStandard(node, "gradients and a number are expected")

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from plimsoll.grammar import LOSS_FUNCTIONS, NotStandard, Reader, Role, Step
-from plimsoll.loops import Place, Text, blocks_of, tapes
-from plimsoll.sums import Sums, mentions
+from plimsoll.tapes.grammar import LOSS_FUNCTIONS, NotStandard, Reader, Role, Step
+from plimsoll.tapes.sums import Sums, mentions
+from plimsoll.tapes.text import Place, Text, blocks_of, tapes
 
 
 @dataclass
@@ -183,8 +183,9 @@ class Script:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call) and self._is_tf_function(node.func) and node.args:
                 raise NotStandard(node, "tf.function is expected as a decorator")
-            if isinstance(node, ast.FunctionDef) and node is not scope and mentions(
-                node, scope.name) and any(map(self._is_tf_function, node.decorator_list)):  # fmt: skip
+            if not isinstance(node, ast.FunctionDef) or node is scope:
+                continue
+            if mentions(node, scope.name) and any(map(self._is_tf_function, node.decorator_list)):
                 raise NotStandard(node, f"{scope.name} is expected to be called by no tf.function")
 
     def _is_tf_function(self, node: ast.expr) -> bool:
@@ -265,9 +266,8 @@ class Script:
 
     def _import(self) -> tuple[int, int, str]:
         first = min(loop.anchor.lineno for loop in self.loops)
-        last = [one for one in self.tree.body
-                if isinstance(one, (ast.Import, ast.ImportFrom)) and one.lineno < first][-1]  # fmt: skip
-        end = self._span(last)[1]
+        imports = [one for one in self.tree.body if isinstance(one, (ast.Import, ast.ImportFrom))]
+        end = self._span([one for one in imports if one.lineno < first][-1])[1]
         return end, end, "\nimport plimsoll"
 
     def _edits(self, loop: Loop, name: str) -> Iterator[tuple[int, int, str]]:
@@ -347,7 +347,11 @@ class Script:
             "applied on every batch")  # fmt: skip
         if loop.divisor is not None:
             by = ast.unparse(loop.divisor)
-            how += f", divided by {by}" if loop.adds_up else f", divided by {by}: they are not added up"
+            how += (
+                f", divided by {by}"
+                if loop.adds_up
+                else f", divided by {by}: they are not added up"
+            )
         lines = [f"# As before, gradients are {how}."]
         whole = [one for one, divided in loop.losses.items() if not divided]
         parts = [one for one, divided in loop.losses.items() if divided]

@@ -1,8 +1,8 @@
 """In what a tape differs from Keras's own training, and how it is given to the engine all the same.
 
 A tape adds no penalties of layers to a loss unless the loop does, knows of no masks where a loss is
-a plain function, and runs layers in the mode that the model is called in. Metrics are objects of the
-loop's, whose state is its own to read and to reset.
+a plain function, and runs layers in the mode that the model is called in. Metrics are objects of
+the loop's, whose state is its own to read and to reset.
 """
 
 from __future__ import annotations
@@ -80,8 +80,10 @@ def without_penalties(model: Any, config: str) -> str:
     written = json.loads(config)
     for part in _parts(written):
         if part.get("class_name") == "ActivityRegularization":
-            raise Refused(f"{model.name}: expected layers without losses of their own, since the "
-                          "step does not add model.losses, received ActivityRegularization.")  # fmt: skip
+            raise Refused(
+                f"{model.name}: expected layers without losses of their own, since model.losses "
+                "are not added, received ActivityRegularization."
+            )
         for key in part:
             if key.endswith("_regularizer"):
                 part[key] = None

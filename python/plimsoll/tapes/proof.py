@@ -17,11 +17,11 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from plimsoll.grammar import LOSS_FUNCTIONS, NotStandard, Reader, Role, Step
+from plimsoll.tapes.grammar import LOSS_FUNCTIONS, NotStandard, Reader, Role, Step
 
 
 def subject(made: Any) -> tuple[Any, Any]:
-    """The Python function behind a tf.function, and the object whose method it is."""
+    """The Python function that a tf.function is made of, and the object whose method it is."""
     inner = made.python_function
     for _ in range(4):
         if isinstance(inner, types.MethodType):
@@ -85,7 +85,8 @@ def _attribute(owner: Any, name: str) -> Any:
         if found is None or hasattr(type(found), "__get__"):
             raise LookupError(name)
         return found
-    if type(owner).__getattribute__ is not object.__getattribute__:
+    looks_up: Any = type(owner).__getattribute__
+    if looks_up is not object.__getattribute__:
         raise LookupError(name)
     of_class = inspect.getattr_static(type(owner), name, None)
     if of_class is not None and hasattr(type(of_class), "__set__"):
@@ -171,7 +172,7 @@ class Live:
 
     def number(self, node: ast.expr) -> float | None:
         try:
-            value = node.value if isinstance(node, ast.Constant) else self._object(node)
+            value: Any = node.value if isinstance(node, ast.Constant) else self._object(node)
         except (LookupError, AttributeError):
             return None
         return float(value) if type(value) in (int, float) else None
