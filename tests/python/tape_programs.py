@@ -115,6 +115,34 @@ def penalties_left_out(function: Any) -> Made:
     return closure(function, model=classifier(regularizer=keras.regularizers.L2(0.5)))
 
 
+def summed(function: Any) -> Made:
+    """A loss that is a sum, from logits."""
+    return closure(
+        function,
+        keras.optimizers.SGD(0.01),
+        keras.Sequential([keras.Input((8,)), L.Dense(5, "tanh"), L.Dense(3)]),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum"),
+    )
+
+
+def logits(function: Any) -> Made:
+    """A function as loss, with an option."""
+    model = keras.Sequential([keras.Input((8,)), L.Dense(5, "tanh"), L.Dense(3)])
+    optimizer = keras.optimizers.RMSprop(0.01)
+
+    @function(jit_compile=False)
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            outputs = model(x, training=True)
+            each = keras.losses.sparse_categorical_crossentropy(y, outputs, from_logits=True)
+            loss = tf.math.reduce_mean(each)
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return loss
+
+    return step, model, []
+
+
 def predictions(function: Any) -> Made:
     """Predictions are returned, and the model is called without training=True."""
     model, optimizer = classifier(), keras.optimizers.Adam(0.01)
@@ -175,5 +203,5 @@ def norms(function: Any) -> Made:
 NATIVE: dict[str, Program] = {
     "closure": closure, "method": method, "globals": of_globals, "penalties": penalties,
     "penalties left out": penalties_left_out, "predictions": predictions,
-    "clipped": clipped, "norms": norms,
+    "summed": summed, "logits": logits, "clipped": clipped, "norms": norms,
 }  # fmt: skip

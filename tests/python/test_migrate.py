@@ -210,6 +210,22 @@ def test_what_is_said_of_divisors() -> None:
     assert "applied on every batch, divided by steps_of_one: they are not added up." in every
 
 
+def test_a_quotient_that_is_only_told() -> None:
+    """Gradients are of the loss itself; then nothing is divided."""
+    told = SUMS.replace("        gradients =", "            part = loss / 4\n        gradients =")
+    told = told.replace("found.append(float(loss))", "found.append(float(part))")
+    script = Script(HEAD + told, "s")
+    assert not script.refused
+    text = script.written()
+    assert "part = loss / 4\n" in text and "trainer.apply()\n" in text
+    divided = Script(HEAD + told.replace("tape.gradient(loss", "tape.gradient(part"), "s").written()
+    assert "g / 4 for g in trainer.gradients()" in divided
+    division = "            accumulated = [g / steps_of_one for g in accumulated]\n"
+    before = SUMS.replace("            optimizer.apply", division + "            optimizer.apply")
+    before = Script(HEAD + before, "s").written()
+    assert "g / steps_of_one for g in trainer.gradients()" in before
+
+
 def test_lines_with_more_on_them_stay_whole() -> None:
     script = Script(HEAD + VARIABLES, "s")
     assert not script.refused
@@ -246,6 +262,14 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
                        "tape.gradient(loss, model.layers[0].trainable_variables)", "layers[0]"),
     "a rate of mixing": (EAGER, "for epoch", "keras.mixed_precision.set_global_policy('float32')\n"
                          "for epoch", "without mixed_"),
+    "a division of every batch": (
+        SUMS, "        if (step + 1)", "        accumulated = [g / 4 for g in accumulated]\n"
+        "        if (step + 1)", "right before a step"),
+    "a metric that is reset": (
+        IN_A_FUNCTION.replace("@tf.function\n", ""), "    mae.update",
+        "    mae.reset_state()\n    mae.update", "before it"),
+    "sums of another": (
+        PIECES, "    for epoch", "    global sums\n    for epoch", "names of the loop"),
     "a global": (EAGER, "for epoch", "def other():\n    global model\n    model = 1\n\n\n"
                  "for epoch", "what model does"),
 }  # fmt: skip

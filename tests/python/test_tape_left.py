@@ -77,6 +77,12 @@ LEFT: dict[str, tuple[dict[str, str], str]] = {
     "an own metric": ({"metric": "type('Own', (keras.metrics.SparseCategoricalAccuracy,), {})()"},
                       "the program's own"),
     "mixed precision": ({"layers": "L.Dense(4, dtype='mixed_bfloat16'),"}, "expected float32"),
+    "clipped twice": (
+        {"between": "gradients, _ = tf.clip_by_global_norm(gradients, 1.0)",
+         "optimizer": "SGD(0.1, clipnorm=1.0) or keras.optimizers.SGD"}, "clipped once"),
+    "a part of a trained model": (
+        {"layers": "part := keras.Sequential([L.Dense(6)]),", "variables": "part.trainable_variables"},
+        "the variables of the model that is called"),
     "penalties of values": ({"layers": "L.ActivityRegularization(0.01),"},
                             "ActivityRegularization"),
 }  # fmt: skip

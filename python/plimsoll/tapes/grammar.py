@@ -81,9 +81,9 @@ class Names(Protocol):
 class _Is:
     """What an expression stands for.
 
-    "data", "role", "tape", "prediction", "values" (a loss for each sample), "loss", "losses" (the
-    model's own), "penalty" (their sum), "variables", "gradients", "clipped" (gradients and their
-    norm), "norm", "pairs", "nothing", "result".
+    "data", "role", "tape", "prediction", "values" (a loss for each sample), "loss", "quotient" (of
+    the loss and something), "losses" (the model's own), "penalty" (their sum), "variables",
+    "gradients", "clipped" (gradients and their norm), "norm", "pairs", "nothing", "result".
     """
 
     kind: str
@@ -107,6 +107,7 @@ class Step:
     penalties: bool = False  # the model's own losses are added
     penalties_by: str = ""  # "sum" or "add_n"
     scale: ast.expr | None = None  # what the loss is divided by
+    divides: bool = False  # gradients are those of the quotient
     clip: float | None = None  # the largest norm of all gradients together
     mixes: bool = False  # the loss is used both with and without them
     optimizer: Role | None = None
@@ -269,7 +270,7 @@ class Reader:
         if found.kind != "loss" or self.step.scale is not None or not self._is_open or not plain:
             raise NotStandard(node, "a loss that is divided once, inside the tape, is expected")
         self.step.scale = node.right
-        return found
+        return _Is("quotient", found.of)
 
     def _owner(self, node: ast.expr) -> _Is | None:
         """What is before a dot; None: nothing that a step knows."""
@@ -400,7 +401,8 @@ class Reader:
         if self._is_open or self._with_gradient:
             raise NotStandard(node, "gradients are expected once, after the tape")
         found = self._arguments(node, 2, "target", "sources")
-        self._kinds(node, found, "loss", "variables")
+        self.step.divides = found[0].kind == "quotient"
+        self._kinds(node, found, "quotient" if self.step.divides else "loss", "variables")
         self._trains_model(node, found[1].of)
         self.step.penalties = found[0].of
         self._with_gradient = True

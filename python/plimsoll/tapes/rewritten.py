@@ -16,6 +16,8 @@ from plimsoll.tapes.grammar import LOSS_FUNCTIONS, NotStandard, Reader, Role, St
 from plimsoll.tapes.sums import Sums, mentions
 from plimsoll.tapes.text import Place, Text, blocks_of, tapes
 
+_LOSSES = ("loss", "quotient")
+
 
 @dataclass
 class Loop:
@@ -64,6 +66,8 @@ class Script:
         sums: Sums | None = None
         gone: list[ast.stmt] = []
         applies: list[ast.stmt] = []
+        others: list[ast.stmt] = []  # that stay
+        updated = len(reader.step.metrics)
         for statement in block[block.index(tape) + 1 :]:
             gradients = [n for n, v in reader.local.items() if v.kind == "gradients"]
             if reader.step.model is not None and sums is None and gradients:
@@ -83,6 +87,12 @@ class Script:
                     applies.append(statement)
                 else:
                     gone.append(statement)
+                if len(reader.step.metrics) > updated and others:
+                    # A trainer updates them at once: what others see of them would change.
+                    raise NotStandard(others[0], "metrics are expected to be updated before it")
+                updated = len(reader.step.metrics)
+            else:
+                others.append(statement)
         loop = self._loop(tape, reader, sums)
         loop.gone += gone
         loop.applies += applies
@@ -94,7 +104,7 @@ class Script:
 
     def _is_own(self, statement: ast.stmt, reader: Reader) -> bool:
         """Whether it has to do with more of the step than its loss."""
-        names = [name for name, value in reader.local.items() if value.kind != "loss"]
+        names = [name for name, value in reader.local.items() if value.kind not in _LOSSES]
         if any(mentions(statement, name) for name in names):
             return True
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
@@ -104,13 +114,13 @@ class Script:
         return role is not None and role.kind == "optimizer"
 
     def _loop(self, tape: ast.With, reader: Reader, sums: Sums | None) -> Loop:
-        losses = {name: value for name, value in reader.local.items() if value.kind == "loss"}
-        divided = {name: _is_divided(tape, name) for name in losses}
+        losses = {name: value for name, value in reader.local.items() if value.kind in _LOSSES}
+        divided = {name: value.kind == "quotient" for name, value in losses.items()}
         if len(losses) > 2 or list(divided.values()).count(False) > 1 or len(
             set(value.of for value in losses.values())) > 1:  # fmt: skip
             raise NotStandard(tape, "one name is expected for the loss")
-        hidden = {name for name, value in reader.local.items() if value.kind != "loss"}
-        divisor = reader.step.scale
+        hidden = {name for name, value in reader.local.items() if value.kind not in _LOSSES}
+        divisor = reader.step.scale if reader.step.divides else None
         if sums is None:
             return Loop(tape, reader.finished(), divided, hidden, divisor=divisor)
         if reader.step.optimizer is not None:
@@ -121,13 +131,10 @@ class Script:
         reader.step.optimizer = sums.optimizer
         if reader.step.loss is None or reader.step.y is None:
             raise NotStandard(tape, "a model, a loss and gradients are expected")
-        divisors = {ast.unparse(one) for one in [divisor, *sums.divisors] if one is not None}
-        if len(divisors) > 1 or (divisor is not None and sums.divisors):
+        if divisor is not None and sums.divisor is not None:
             raise NotStandard(sums.add, "one divisor is expected")
-        if sums.divisors and len(sums.divisors) != len(sums.applies):
-            raise NotStandard(sums.add, "the same divisor is expected wherever it is applied")
         loop = Loop(tape, reader.step, divided, hidden | {sums.name}, adds_up=True)
-        loop.divisor = divisor if divisor is not None else next(iter(sums.divisors), None)
+        loop.divisor = divisor if divisor is not None else sums.divisor
         loop.gone += [sums.add, *sums.divides]
         loop.applies += sums.applies
         return loop
@@ -161,9 +168,13 @@ class Script:
         if "Embedding" in source and optimizers and not loop.adds_up:
             raise NotStandard(loop.tape, "an Embedding's gradients are applied otherwise by this "
                                          "optimizer")  # fmt: skip
-        if loop.divisor is not None and isinstance(loop.divisor, ast.Name):
-            if self.text.given(loop.divisor.id) is None:
-                raise NotStandard(loop.tape, f"{loop.divisor.id} is expected to stay what it is")
+        if isinstance(loop.divisor, ast.Name) and self.text.given(loop.divisor.id) is None:
+            raise NotStandard(loop.tape, f"{loop.divisor.id} is expected to stay what it is")
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.Global, ast.Nonlocal)) and (
+                {*loop.hidden, *loop.losses} & set(node.names)
+            ):  # fmt: skip
+                raise NotStandard(node, "names of the loop are expected to be its own")
         if step.penalties_by == "add_n" and "regularizer" not in source:
             raise NotStandard(loop.tape, "tf.add_n is expected to have something to add")
         scope = self.place.scope(loop.tape)
@@ -355,7 +366,7 @@ class Script:
         lines = [f"# As before, gradients are {how}."]
         whole = [one for one, divided in loop.losses.items() if not divided]
         parts = [one for one, divided in loop.losses.items() if divided]
-        by = "" if loop.divisor is None or not parts else f" / {ast.unparse(loop.divisor)}"
+        by = "" if step.scale is None else f" / {ast.unparse(step.scale)}"
         if whole:
             lines.append(f"{whole[0]} = {call}")
             parts = [one for one in parts if self._is_used(loop, one)]
@@ -377,13 +388,6 @@ def _applied(loop: Loop, name: str) -> str:
         return f"{name}.apply()"
     by = ast.unparse(loop.divisor)
     return f"{name}.apply([None if g is None else g / {by} for g in {name}.gradients()])"
-
-
-def _is_divided(tape: ast.With, name: str) -> bool:
-    """Whether the last value that a name is given in a tape is a quotient."""
-    given = [one.value for one in tape.body if isinstance(one, ast.Assign)
-             and isinstance(one.targets[0], ast.Name) and one.targets[0].id == name]  # fmt: skip
-    return bool(given) and isinstance(given[-1], ast.BinOp) and isinstance(given[-1].op, ast.Div)
 
 
 def _check_answer(statement: ast.stmt, answer: Any) -> None:

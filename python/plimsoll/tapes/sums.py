@@ -71,8 +71,9 @@ class Sums:
         self.add: ast.stmt | None = None
         self.begins: list[ast.stmt] = []
         self.applies: list[ast.stmt] = []
-        self.divides: list[ast.stmt] = []
-        self.divisors: list[ast.expr] = []
+        self.divides: list[ast.stmt] = []  # before they are applied
+        self.divisor: ast.expr | None = None  # wherever they are applied
+        self._divisors: dict[int, ast.expr] = {}  # by statements
 
     def _pattern(self, node: ast.AST, **more: str) -> str:
         names = {**self._known, **{value: key for key, value in more.items()}}
@@ -102,6 +103,29 @@ class Sums:
             raise NotStandard(self.add, f"{self.name} is expected to begin and to be applied")
         for apply in self.applies:
             self._check_anew(apply)
+        self._find_divisor()
+
+    def _find_divisor(self) -> None:
+        """The same for all steps, once for each: right before it, or within it."""
+        found: list[str] = []
+        used: list[ast.stmt] = []
+        for apply in self.applies:
+            block = self._place.block(apply)
+            before = [one for one in block[: block.index(apply)] if mentions(one, self.name)]
+            divides = [one for one in before[-1:] if any(one is other for other in self.divides)]
+            used += divides
+            own = [
+                self._divisors[id(one)] for one in [*divides, apply] if id(one) in self._divisors
+            ]
+            if len(own) > 1:
+                raise NotStandard(apply, "one divisor is expected")
+            self.divisor = own[0] if own else None
+            found.append(ast.unparse(own[0]) if own else "")
+        if len(set(found)) > 1:
+            raise NotStandard(self.applies[-1], "the same divisor is expected at every step")
+        for divides_only in self.divides:
+            if not any(divides_only is one for one in used):
+                raise NotStandard(divides_only, "it is expected right before a step")
 
     def _statements(self, node: ast.AST) -> Iterator[ast.stmt]:
         """The smallest statements that mention the name, or that a pattern has as a whole."""
@@ -126,7 +150,7 @@ class Sums:
         if divisor is None or self._pattern(node.targets[0], SUMS=self.name) != "SUMS":
             return False
         self.divides.append(node)
-        self.divisors.append(divisor)
+        self._divisors[id(node)] = divisor
         return True
 
     def _divisor(self, node: ast.expr) -> ast.expr | None:
@@ -160,7 +184,7 @@ class Sums:
             return False
         divisor = self._divisor(given[0])
         if divisor is not None:
-            self.divisors.append(divisor)
+            self._divisors[id(node)] = divisor
         elif self._pattern(given[0], SUMS=self.name) != "SUMS":
             return False
         if self.optimizer is not None and role != self.optimizer:
