@@ -14,9 +14,11 @@ USAGE = """\
 usage: python -m plimsoll [plan] [options] SCRIPT [arguments]
        python -m plimsoll [plan] [options] -m MODULE [arguments]
        python -m plimsoll [plan] [options] -c TEXT [arguments]
+       python -m plimsoll migrate [--write] SCRIPT
 
 Runs a Keras program as it is: its models are trained inside a memory limit. `plan` stops at the
-first call that trains and says what it takes.
+first call that trains and says what it takes. `migrate` prints how training loops of one's own are
+written with plimsoll.Trainer.
 
   --memory SIZE    limit of the whole process: 3GiB, 75%, auto (default: $PLIMSOLL_MEMORY, or none)
   --reserve SIZE   how much of it others may take (default: at least 64MiB and 10 %)
@@ -97,6 +99,10 @@ def _program(rest: list[str]) -> script.Program:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["migrate"]:
+        from plimsoll.tapes import migrate
+
+        sys.exit(migrate.main(sys.argv[2:]))
     given, rest = _parse(sys.argv[1:])
     what = _asked(given)
     flags, arguments = (rest[:2], rest[2:]) if rest[0] in ("-m", "-c") else (rest[:1], rest[1:])

@@ -68,6 +68,7 @@ class Outcome:
         self.refused = 0  # calls, by strict
         self.found_keras = ""  # which one was imported
         self.told: set[tuple[str, str]] = set()
+        self.steps: set[tuple[Any, int]] = set()  # places of steps of optimizers that were named
 
     def why_nothing(self) -> str:
         if not self.found_keras:
@@ -80,6 +81,11 @@ class Outcome:
 current: Asked | None = None  # None: nobody has asked
 by_command = False  # `python -m plimsoll` has: a limit is named on its command line
 outcome = Outcome()
+
+
+def options_of_program() -> dict[str, Any]:
+    """What calls of the program's own keep to where they name nothing else."""
+    return {} if current is None else current.of_calls
 
 
 def say(text: str) -> None:

@@ -243,7 +243,11 @@ def plan(
     """
     _check_compiled(model)
     shapes = sizes.given_shapes(model, input_shape) if input_shape is not None else ()
-    known = live.live_model(model, shapes=shapes)
+    return plan_of(live.live_model(model, shapes=shapes), batch_size, options)
+
+
+def plan_of(known: live.Live, batch_size: int, options: dict[str, Any]) -> PlanAnswer:
+    """The same of a model that is known."""
     how = Options.of(options)
     how.refuses, how.handed = False, known.largest
     if how.memory is not None:

@@ -4,7 +4,8 @@ All models of Keras 3, by whatever name it is imported, inherit `fit` and its li
 the backend's. A finder in front of `sys.meta_path` waits for that class's module and replaces the
 methods as soon as the module has run, so subclasses and functions that wrap `Model.fit` are made of
 the new ones. Only methods that are known are replaced: Keras's own code, with parameters and names
-that it had in a version this package was made for. Nothing else of Keras is touched.
+that it had in a version this package was made for. `tf.function` and the steps of optimizers are
+watched (tape.py); nothing else is touched.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import atexit
 import os
 import sys
 
-from plimsoll import asked, keras_methods, methods
+from plimsoll import asked, keras_methods, methods, tape
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _LEAST = 1 << 20  # bytes: no Python process takes less
 
 _FUNCTION = type(lambda: None)
-_CODE = type((lambda: None).__code__)
 
 _TRAINERS = {
     "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",
@@ -40,14 +40,6 @@ _LEFT = {  # a module by which a Keras is known that is left as it is
 }
 
 
-def _names_in(code: types.CodeType) -> set[str]:
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, _CODE):
-            found |= _names_in(constant)
-    return found
-
-
 def fingerprint(code: types.CodeType) -> str:
     """A digest of a function's parameters and of everything that its code names.
 
@@ -60,7 +52,7 @@ def fingerprint(code: types.CodeType) -> str:
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     text = "|".join([
         f"{code.co_argcount},{code.co_kwonlyargcount}", ",".join(code.co_varnames[:count]),
-        ",".join(sorted(_names_in(code))),
+        ",".join(sorted(tape.names_in(code))),
     ])  # fmt: skip
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -98,7 +90,11 @@ def replace_methods(module: Any) -> None:
     methods.replace(cls)
 
 
-_after: dict[str, Callable[[Any], None]] = dict.fromkeys(_TRAINERS, replace_methods)
+_after: dict[str, Callable[[Any], None]] = {  # what follows when a module has run
+    **dict.fromkeys(_TRAINERS, replace_methods),
+    "tensorflow": tape.watch_functions,
+    "keras.src.optimizers.base_optimizer": tape.watch_optimizers,
+}
 
 
 class _Loader:
@@ -163,9 +159,9 @@ def begin(what: asked.Asked, says_at_end: bool = True) -> None:
     asked.current = what
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
-    for name in _TRAINERS:
-        if _is_loaded(name):
-            replace_methods(sys.modules[name])
+    for name, then in list(_after.items()):
+        if _is_loaded(name) and name != "numpy":
+            then(sys.modules[name])
 
 
 _counted: list[asked.Asked] = []  # what asks for arrays to be counted, at most one

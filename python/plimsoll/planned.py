@@ -7,6 +7,7 @@ import sys
 from typing import Any, NoReturn
 
 from plimsoll import calls, data, live, sizes
+from plimsoll.answers import PlanAnswer
 from plimsoll.fallback import call_site
 
 DOES_NOT_FIT = 3  # the exit code, as of `plimsoll plan`
@@ -32,7 +33,16 @@ def end_with_plan(
     shapes, x = sizes.of_data(model, x)
     known = live.live_model(model, shapes=shapes)
     batch = _batch(known, x, batch_size, steps)
-    answer = calls.plan(model, batch, **options)
+    _end(model, batch, calls.plan(model, batch, **options))
+
+
+def end_with_step(known: live.Live, x: Any, options: dict[str, Any]) -> NoReturn:
+    """The same for a training step of the program's own on a batch."""
+    batch = data.samples_of(known.engine, x).rows
+    _end(known.model, batch, calls.plan_of(known, batch, options))
+
+
+def _end(model: Any, batch: int, answer: PlanAnswer) -> NoReturn:
     print(f"{call_site()}: {model.name}, batches of {batch}\n\n{answer}")
     sys.stdout.flush()
     sys.stderr.flush()

@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from plimsoll import data, live, sizes, sync
+from plimsoll.asked import options_of_program
 from plimsoll.errors import Refused, guarded
 from plimsoll.inference import by_name
 from plimsoll.kept import Session
 from plimsoll.options import Options
 from plimsoll.stamp import Stamp
+from plimsoll.tapes import taped
 from plimsoll.variables import Variables
 from plimsoll.versions import check_backend, check_model, keras_module, reported
 
@@ -98,7 +100,12 @@ class Trainer:
     optimizer, loss, metrics: as compile() takes them; none: what the model is compiled with. Which
     weights are trained is read when the trainer is made, as compile() reads it.
     reduce: "mean" or "sum" of calls. input_shape: of a sample, where the model leaves sizes open
-    (for several inputs a list or dict of shapes). memory and further options: as in `fit`.
+    (for several inputs a list or dict of shapes). memory and further options: as in `fit`; in a
+    program that runs by `python -m plimsoll`, or after `install`, those that were named there.
+    losses: whether what layers add to the loss counts, as sum(model.losses) in TensorFlow's loops.
+    training: False stands for a loop that calls the model without training=True, which only models
+    have that do the same then. updates: metric objects of Keras's, whose state each call of
+    `accumulate` updates, as update_state(y, predictions) does.
 
     Several trainers may live side by side, on models that share layers too: the weights are in the
     model's variables, read when a call begins and written when it ends. A limit counts what the
@@ -113,10 +120,14 @@ class Trainer:
         metrics: Any = None,
         reduce: str = "mean",
         input_shape: Any = None,
+        losses: bool = True,
+        training: bool = True,
+        updates: Sequence[Any] = (),
         **options: Any,
     ) -> None:
         if reduce not in ("mean", "sum"):
             raise ValueError(f'reduce: expected "mean" or "sum", received {reduce!r}.')
+        options = {**options_of_program(), **options}
         Options.of(options)  # says what is wrong with them
         check_model(model)
         self.model, self._options = model, options
@@ -130,6 +141,12 @@ class Trainer:
                 raise ValueError(f"{what}: expected one, received none, and {model.name} is not "
                                  "compiled.")  # fmt: skip
             asked.setdefault(what, compiled.get(what))
+        self._updates = list(updates)
+        if self._updates:
+            taped.check_metrics(self._updates, model)
+            asked["metrics"] = [*live._flat(asked.get("metrics")), *self._updates]
+        if not training:
+            taped.check_same_in_training(model, "training=False")
         if not model.built:
             raise Refused(f"{model.name}: expected a model that is built, received one whose "
                           "input shapes are not known. Add an Input.")  # fmt: skip
@@ -147,6 +164,8 @@ class Trainer:
             self._shapes = sizes.given_shapes(model, input_shape)
         config = live.serialized(model, asked, self._shapes)
         self._structure = _structure(config)
+        if not losses:
+            config = taped.without_penalties(model, config)
         self._rules = self._rules_now()
         self._stamp = Stamp(model)
         self._known = _Trained(model, config, self.optimizer)
@@ -183,6 +202,8 @@ class Trainer:
         )  # fmt: skip
         self._rows, self._weight_shapes = samples.rows, samples.weight_shapes
         _assign(variables, changed)
+        for metric in self._updates:
+            taped.add(metric, logs[metric.name], samples.rows)
         if not return_dict:
             return loss
         return by_name(reported(logs, self._known.engine.output_names))
