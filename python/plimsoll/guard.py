@@ -1,4 +1,4 @@
-"""Keras's own engine inside the limit: its training steps in parts where a whole batch takes too much.
+"""Keras's own engine inside the limit: training steps in parts where a whole batch takes too much.
 
 Models that Keras trains, since the engine does not, come by here with `fit` and `train_on_batch`.
 How many samples at a time fit is measured with the first batch (guard_sizes.py); a step in parts
@@ -12,6 +12,7 @@ fails is undone and done again in smaller parts.
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import time
 import weakref
@@ -65,7 +66,7 @@ class Guard:
         self._made_for = (model._compile_config, what.memory, what.inexact)
         self._on_gpu = fallback.sees_gpu()
         self._raises = guard_sizes.may_raise(self._on_gpu)
-        self._measures = limit is not None and not self._on_gpu
+        self._measures = self.limit is not None and not self._on_gpu
         self._keras: Any = None
         self._steps: dict[str, CutStep] = {}
         self.rows = 0  # samples of a part; 0: not known yet
@@ -79,9 +80,7 @@ class Guard:
 
     def is_for(self, model: Any, what: asked.Asked) -> bool:
         config, memory, inexact = self._made_for
-        return (
-            config is model._compile_config and memory == what.memory and inexact == what.inexact
-        )
+        return config is model._compile_config and memory == what.memory and inexact == what.inexact
 
     def say(self, text: str) -> None:
         if text not in self._told:
@@ -177,10 +176,9 @@ class Guard:
     def _choose(self, step: CutStep, tensors: list[Any], batch: int) -> None:
         """How many samples at a time, from what small parts take."""
         self.rows = batch
-        if not self._measures:
-            return
-        assert self.limit is not None
         known = guard_sizes.remembered(self._key(step, batch))
+        if known is None and not self._measures:
+            return
         rows = known if known is not None else self._measured(step, tensors, batch)
         if rows >= batch:
             return
@@ -188,19 +186,19 @@ class Guard:
             return
         self.rows = max(rows, 1)
         if rows == 0:
-            self.say(f"not even one sample at a time is within the limit of {_mib(self.limit)}; it is "
-                     "trained one by one.")  # fmt: skip
+            self.say("not even one sample at a time is within the limit; it is trained one by one.")
 
     def _key(self, step: CutStep, batch: int) -> str:
         import keras
 
         model = self._model()
-        layers = [(type(one).__qualname__, type(one).__module__) for one in guard_proof.layers_of(model)]
+        layers = [f"{type(one).__module__}.{type(one).__qualname__}"
+                  for one in guard_proof.layers_of(model)]  # fmt: skip
         weights = [(tuple(one.shape), str(one.dtype)) for one in model.variables]
+        loss = re.sub(r"0x[0-9a-f]+", "", str(model.loss))
         return guard_sizes.digest(
-            layers, weights, step.packing.key, batch, self.limit, keras.__version__,
-            type(model.optimizer).__qualname__, str(model.loss)[:200], sys.platform,
-            model.run_eagerly, model.jit_compile,
+            layers, weights, step.packing.key, batch, self.limit, keras.__version__, loss,
+            type(model.optimizer).__qualname__, self._on_gpu, model.run_eagerly, model.jit_compile,
         )  # fmt: skip
 
     def _measured(self, step: CutStep, tensors: list[Any], batch: int) -> int:
@@ -259,7 +257,7 @@ class Guard:
 
     def _coupled(self, step: CutStep, tensors: list[Any]) -> str:
         before = State(step.variables())
-        x = step.packing.packed([one[:_NEAR] for one in tensors])[0]
+        x = step.inputs([one[:_NEAR] for one in tensors])
         modes = [False] if step.has_statistics or step.draws() else [False, True]
         try:
             found = [guard_proof.coupled(self._model(), x, one) for one in modes]
@@ -327,12 +325,8 @@ class Guard:
 
     def _done(self, step: CutStep, batch: int, rows: int) -> None:
         """What the step took, against the limit."""
-        if not self._measures:
-            self._is_checked = True
-            return
-        assert self.limit is not None
-        taken = guard_sizes.peak()
-        if taken > self.limit and rows > 1 and not self._reason:
+        taken = guard_sizes.peak() if self._measures else 0
+        if self.limit is not None and taken > self.limit and rows > 1 and not self._reason:
             self.rows, self._is_checked = max(1, min(rows - 1, rows * 4 // 5)), False
             self.say(f"a step with {rows} samples at a time took {_mib(taken)}, above the limit of "
                      f"{_mib(self.limit)}: the next ones have fewer.")  # fmt: skip
@@ -342,13 +336,20 @@ class Guard:
         self._is_checked = True
         guard_sizes.remember(self._key(step, batch), rows, taken)
         if rows >= batch:
-            self.passes = not self._raises
+            self.passes = self._measures and not self._raises
         else:
-            self.say(f"a batch of {batch} samples is trained in {-(-batch // rows)} parts of {rows}, "
-                     f"{_mib(taken)} at most.")  # fmt: skip
+            most = f", {_mib(taken)} at most" if taken else ""
+            self.say(f"a batch of {batch} samples is trained in {-(-batch // rows)} parts of "
+                     f"{rows}{most}.")  # fmt: skip
 
     def _parts(
-        self, step: CutStep, tensors: list[Any], batch: int, rows: int, before: State, phase: list[str]
+        self,
+        step: CutStep,
+        tensors: list[Any],
+        batch: int,
+        rows: int,
+        before: State,
+        phase: list[str],
     ) -> Any:
         import tensorflow as tf
 
@@ -375,7 +376,9 @@ class Guard:
         phase[0] = "update"
         logs = step.update(_as_gradients(step, flat), small, batch)
         if step.gathers:
-            joined = [[tf.concat(list(some), 0) for some in zip(*each)] for each in zip(*predictions)]
+            joined = [
+                [tf.concat(list(some), 0) for some in zip(*each)] for each in zip(*predictions)
+            ]
             logs = step.told(tensors, joined)
         return logs
 

@@ -9,6 +9,7 @@ changed one at a time, and the predictions of all others have to stay (`coupled`
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 from plimsoll import guard_graph
@@ -45,12 +46,14 @@ _KNOWN: dict[str, frozenset[str]] = {
     "CompileLoss.call": frozenset(("054ba0c69a68",)),
     "TensorFlowTrainer.train_step": frozenset(("813886f3900a",)),
     "Trainer.compute_loss": frozenset(("4790cee86b4f",)),
+    "Layer.__call__": frozenset(("eb1b6d55cb9c",)),
     "Trainer.compute_metrics": frozenset(("f81951b1dd49",)),
 }
 
 
 def _known_functions() -> dict[str, Any]:
     from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+    from keras.src.layers.layer import Layer
     from keras.src.losses import loss
     from keras.src.trainers.compile_utils import CompileLoss
     from keras.src.trainers.trainer import Trainer
@@ -61,7 +64,7 @@ def _known_functions() -> dict[str, Any]:
         "reduce_values": loss.reduce_values, "CompileLoss.call": CompileLoss.call,
         "TensorFlowTrainer.train_step": TensorFlowTrainer.train_step,
         "Trainer.compute_loss": Trainer.compute_loss,
-        "Trainer.compute_metrics": Trainer.compute_metrics,
+        "Trainer.compute_metrics": Trainer.compute_metrics, "Layer.__call__": inspect.unwrap(Layer.__call__),
     }  # fmt: skip
 
 
@@ -130,8 +133,9 @@ def why_not_model(model: Any) -> str:
     return ""
 
 
-def adds_a_sum(layer: Any) -> bool:
-    """Whether what a layer adds to the loss is a sum over samples: Keras's L1 and L2 are."""
+def adds_a_mean(layer: Any) -> bool:
+    """Whether what a layer adds to the loss is a mean over samples: Keras divides its regularizers
+    of activities by the size of the batch, and L1 and L2 are sums."""
     regularizer = getattr(layer, "activity_regularizer", None)
     return (
         is_keras_own(layer)
@@ -260,7 +264,9 @@ def coupled(model: Any, x: Any, training: bool) -> str:
     ]:
         for before, after in zip(whole, received):
             if before.ndim == 0 or before.shape[0] != rows or after.shape[0] < fewer:
-                return f"its predictions {before.shape} do not have a row for each of {rows} samples"
+                return (
+                    f"its predictions {before.shape} do not have a row for each of {rows} samples"
+                )
             near = 1e-3 * max(float(np.max(np.abs(before), initial=0)), 1e-6)
             if not np.allclose(before[:fewer], after[:fewer], rtol=0, atol=near, equal_nan=True):
                 return f"its prediction for a sample changes with {what} of the batch"

@@ -18,7 +18,6 @@ from plimsoll import _core
 MIB = 1 << 20
 _FIXED = 16 * MIB  # by how much equal steps differ, from one to the next
 _SHARE = 0.15  # of what is predicted beyond the last measurement
-_WIDE = 128 * MIB  # room with which the whole batch is not looked at more closely
 _FIRST = (1, 2, 4)
 _KEPT = 256  # files in the cache
 
@@ -65,9 +64,6 @@ def choose(points: Points, batch: int, limit: int, cut_takes: int) -> tuple[bool
     if high > (limit if last == batch else room):
         return False, max([rows for rows, size in points if size + _FIXED <= room], default=0)
     if last >= batch:
-        return False, batch
-    steep = max(0.0, (high - points[0][1]) / max(1, last - points[0][0]))
-    if high + 2 * steep * (batch - last) + _WIDE <= limit:
         return False, batch
     twice = min(2 * last, batch)
     if predicted(points, twice) <= (limit if twice == batch else room):

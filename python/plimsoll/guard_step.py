@@ -6,7 +6,8 @@ over parts, where each part's terms have a share of their own:
     a loss that is a mean over samples                        b / B
     one over the places that a mask leaves, v of V            v / V
     one divided by the sum of its weights, w of W             w / W
-    a sum over samples, and L1 and L2 of activities           1
+    a sum over samples                                        1
+    L1 and L2 of activities, which Keras divides by b         b / B
     what does not depend on samples (weights' regularizers)   b / B, so that the shares add up to 1
 
 Keras's own code computes each part's loss; only the share is put in front. What else Keras's step
@@ -55,7 +56,9 @@ class _Weighed:
 
         traced, index = self._traced, self._index
         if index not in traced.proofs:
-            traced.proofs[index] = guard_proof.why_not_loss(self._own, y_true, y_pred, sample_weight)
+            traced.proofs[index] = guard_proof.why_not_loss(
+                self._own, y_true, y_pred, sample_weight
+            )
         traced.doubt(traced.proofs[index])
         traced.shares[index] = "rows"
         if guard_proof.is_called_by_keras(self._own):
@@ -68,8 +71,7 @@ class _Weighed:
 
     def _by_keras(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, Any]:
         """As Keras's Loss.__call__; and what of the part its value was divided by."""
-        from keras import ops, tree
-        from keras.src import backend
+        from keras.src import backend, ops, tree
         from keras.src.losses import loss as keras_loss
 
         own = self._own
@@ -152,10 +154,13 @@ class Packing:
         self._tree = tree
         leaves = tree.flatten(data)
         told = leaves if element is None else tree.flatten(element)
-        shapes = [getattr(one, "shape", None) for one in told]
-        self.shapes = [(shape, leaf.dtype) for shape, leaf in zip(shapes, leaves) if leaf is not None]
+        self.shapes: list[tuple[Any, Any]] = []
+        for leaf, spec in zip(leaves, told):
+            if leaf is not None:
+                shape = getattr(spec, "shape", leaf.shape)
+                self.shapes.append((leaf.shape if shape.rank is None else shape, leaf.dtype))
         # Keras counts a batch of which it does not know the size as one in its outputs' trackers.
-        self.is_static = bool(self.shapes) and bool(self.shapes[0][0]) and self.shapes[0][0][0] is not None
+        self.is_static = self.shapes[0][0][0] is not None
 
     @property
     def key(self) -> str:
@@ -237,10 +242,8 @@ class CutStep:
         return bool(self._moving)
 
     def _build(self, model: Any, first: list[Any]) -> None:
-        from keras.src.trainers.data_adapters import data_adapter_utils
-
         def forward(*tensors: Any) -> Any:
-            x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(self.packing.packed(tensors))
+            x = self.inputs(tensors)
             return model(x, training=False) if model._call_has_training_arg else model(x)
 
         if model.run_eagerly:
@@ -280,6 +283,11 @@ class CutStep:
         excused = {id(one) for one in self._moving} | {id(one) for one in _seeds(model)}
         return {id(one) for one in model.non_trainable_variables} - excused
 
+    def inputs(self, tensors: Iterable[Any]) -> Any:
+        from keras.src.trainers.data_adapters import data_adapter_utils
+
+        return data_adapter_utils.unpack_x_y_sample_weight(self.packing.packed(tensors))[0]
+
     def draws(self) -> bool:
         return bool(_seeds(self.model))
 
@@ -305,11 +313,10 @@ class CutStep:
         summands = [weighed[0]]
         for layer in guard_proof.layers_of(model):
             for loss in layer._get_own_losses():
-                is_sum = guard_proof.adds_a_sum(layer)
-                if not is_sum:
+                if not guard_proof.adds_a_mean(layer):
                     self.traced.doubt(f"layer {layer.name} adds to the loss by add_loss")
                 one = model._aggregate_additional_loss(loss)
-                summands.append(one if is_sum else one * ops.cast(share, one.dtype))
+                summands.append(one * ops.cast(share, one.dtype))
         for loss in model._get_regularization_losses():
             one = model._aggregate_additional_loss(loss)
             summands.append(one * ops.cast(share, one.dtype))
@@ -389,7 +396,6 @@ class CutStep:
         compiled = model._compile_metrics
         if compiled is not None and not compiled.built:
             self._build_losses(_Builder(compiled), y, y_pred, None)
-            compiled.reset_state()
         self.gathers = not guard_proof.are_added(model, tree.flatten(y_pred))
         if not self.gathers and compiled is not None:
             compiled.update_state(y, y_pred, weight)

@@ -47,7 +47,9 @@ class Twice(keras.Model):
     def __init__(self) -> None:
         super().__init__()
         self.shared = Own()
-        self.one = L.Dense(3, kernel_regularizer="l2", activity_regularizer=keras.regularizers.L1(1e-3))
+        self.one = L.Dense(
+            3, kernel_regularizer="l2", activity_regularizer=keras.regularizers.L1(1e-3)
+        )
         self.two = L.Dense(3, activation="softmax", bias_regularizer="l1")
 
     def call(self, inputs: Any) -> Any:
@@ -133,7 +135,9 @@ def test_what_differs_is_said(
 
     def model() -> Any:
         keras.utils.set_random_seed(3)
-        one = keras.Sequential([keras.Input((6,)), L.BatchNormalization(), Own(), L.Dropout(0.5), L.Dense(3)])
+        one = keras.Sequential(
+            [keras.Input((6,)), L.BatchNormalization(), Own(), L.Dropout(0.5), L.Dense(3)]
+        )
         one.compile("sgd", "mse")
         return one
 
@@ -203,7 +207,9 @@ NOT_CUT = {
 
 
 def stateful() -> Any:
-    model = keras.Sequential([keras.Input((6,), batch_size=4), L.Reshape((2, 3)), L.GRU(3, stateful=True)])
+    model = keras.Sequential(
+        [keras.Input((6,), batch_size=4), L.Reshape((2, 3)), L.GRU(3, stateful=True)]
+    )
     model.compile("sgd", "mse")
     return model
 

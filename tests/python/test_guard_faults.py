@@ -44,7 +44,9 @@ def failing_at(count: int, own: Any, error: Exception = NO_MEMORY) -> Any:
 
 
 @pytest.mark.parametrize("on_gpu", [False, True])
-@pytest.mark.parametrize("phase, count", [("part", 1), ("part", 3), ("add", 2), ("update", 1), ("told", 1)])
+@pytest.mark.parametrize(
+    "phase, count", [("part", 1), ("part", 3), ("add", 2), ("update", 1), ("told", 1)]
+)
 def test_a_failed_step_leaves_nothing(
     phase: str, count: int, on_gpu: bool, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -58,12 +60,16 @@ def test_a_failed_step_leaves_nothing(
         for fails in (False, True):
             model = network()
             if on_gpu:  # sizes are known by failures alone
-                monkeypatch.setattr(guard.Guard, "_choose", lambda self, *_: setattr(self, "rows", 2))
+                monkeypatch.setattr(
+                    guard.Guard, "_choose", lambda self, *_: setattr(self, "rows", 2)
+                )
             with monkeypatch.context() as patch:
                 if fails:
                     rows = 4
                     patch.setattr(CutStep, phase, failing_at(count, getattr(CutStep, phase)))
-                    patch.setattr(guard.Guard, "_choose", lambda self, *_: setattr(self, "rows", rows))
+                    patch.setattr(
+                        guard.Guard, "_choose", lambda self, *_: setattr(self, "rows", rows)
+                    )
                 else:
                     patch.setattr(guard.Guard, "_choose", lambda self, *_: setattr(self, "rows", 2))
                 history = model.fit(X, Y, batch_size=8, verbose=0, shuffle=False, epochs=2).history
@@ -148,7 +154,11 @@ def test_a_limit_on_a_processor(package: Path, tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, *options, "wide.py"], cwd=tmp_path, env=environment,
                               text=True, capture_output=True, timeout=300, check=True)  # fmt: skip
         loss, peak = done.stdout.splitlines()
-        return done.stderr, [float(one) for one in loss.strip("[]").split(",")], int(peak.split()[1])
+        return (
+            done.stderr,
+            [float(one) for one in loss.strip("[]").split(",")],
+            int(peak.split()[1]),
+        )
 
     _, losses, peak = ran()
     limit = 560 + (peak - 560) // 2

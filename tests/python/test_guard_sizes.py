@@ -26,10 +26,10 @@ def test_the_largest_part_within_the_limit() -> None:
     def line(rows: int) -> int:
         return (500 + 10 * rows) * MIB
 
-    assert found(64, 4000 * MIB, line) == (64, [1, 2, 4])  # by far
+    assert found(64, 4000 * MIB, line) == (64, [1, 2, 4, 8, 16, 32])
     rows, asked = found(64, 900 * MIB, line)
-    assert asked == [1, 2, 4, 8, 16] and line(rows) <= 900 * MIB < line(rows + 8)
-    assert found(64, 1160 * MIB, line)[0] == 64
+    assert asked == [1, 2, 4, 8, 16, 32] and line(rows) <= 900 * MIB < line(rows + 8)
+    assert found(64, 1210 * MIB, line)[0] == 64
     rows, _ = found(64, 900 * MIB, line, cut_takes=100 * MIB)
     assert line(rows) <= 800 * MIB < line(rows + 8)
     assert found(3, 4000 * MIB, line) == (3, [1, 2])
@@ -38,15 +38,16 @@ def test_the_largest_part_within_the_limit() -> None:
 
 
 def test_nothing_is_predicted_far_ahead() -> None:
-    """Growth that begins late, or in steps, is met by a measurement before it matters."""
+    """Where growth begins late, or comes in steps, no size is used before its half was measured."""
 
     def late(rows: int) -> int:
         return (500 + (0 if rows < 8 else 40 * (rows - 7))) * MIB
 
-    rows, asked = found(64, 620 * MIB, late)
-    assert late(rows) <= 620 * MIB and asked == [1, 2, 4, 8]
-    rows, _ = found(64, 900 * MIB, lambda rows: (500 + 100 * (rows // 4)) * MIB)
-    assert 8 <= rows <= 16
+    rows, asked = found(64, 700 * MIB, late)
+    assert rows <= 2 * asked[-1] and late(asked[-2]) <= 700 * MIB
+    rows, asked = found(64, 900 * MIB, lambda rows: (500 + 100 * (rows // 4)) * MIB)
+    assert asked == [1, 2, 4, 8] and 8 <= rows < 16
+    assert found(64, 600 * MIB, lambda rows: (500 + 60 * (rows > 2) * rows) * MIB)[0] == 2
 
 
 def test_parts_are_even() -> None:
