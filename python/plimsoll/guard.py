@@ -71,6 +71,7 @@ class Guard:
         self._steps: dict[str, CutStep] = {}
         self.rows = 0  # samples of a part; 0: not known yet
         self.passes = False  # Keras's own function runs
+        self._over = 0  # bytes of the last step that passed the limit
         self._is_checked = False  # whether a step of this size has been done
         self._looked = 0.0
         self._told: set[str] = set()
@@ -182,11 +183,24 @@ class Guard:
         rows = known if known is not None else self._measured(step, tensors, batch)
         if rows >= batch:
             return
-        if not self._may_cut(step, tensors):
+        if not self._may_cut(step, tensors, rows):
             return
+        if known is None:
+            rows = self._verified(step, tensors, batch, rows)
         self.rows = max(rows, 1)
         if rows == 0:
             self.say("not even one sample at a time is within the limit; it is trained one by one.")
+
+    def _verified(self, step: CutStep, tensors: list[Any], batch: int, rows: int) -> int:
+        """Measured once more at the size itself, smaller ones where it takes more than predicted."""
+        assert self.limit is not None
+        while rows > 0:
+            rows = guard_sizes.even(batch, rows)
+            found = self._probe(step, tensors, rows)
+            if found is not None and guard_sizes.has_room(found, batch, self.limit):
+                return rows
+            rows = rows * 4 // 5
+        return 0
 
     def _key(self, step: CutStep, batch: int) -> str:
         import keras
@@ -218,13 +232,13 @@ class Guard:
             found = self._probe(step, tensors, rows)
             if found is None:
                 return max((one for one, _ in points), default=0)
-            taken, of_sums, of_sample = found
-            takes = of_sums + of_sample * batch
-            points.append((rows, taken))
+            takes = guard_sizes.beside_parts(found, batch)
+            points.append((rows, found[0]))
 
     def _probe(self, step: CutStep, tensors: list[Any], rows: int) -> tuple[int, int, int] | None:
         """One part, undone: the peak; bytes of a gradient, and of a sample's predictions if kept."""
         before = State(step.variables())
+        guard_sizes.release()
         guard_sizes.reset_peak()
         failed = False
         sums = kept = 0
@@ -240,9 +254,10 @@ class Guard:
         before.restore()
         return None if failed else (guard_sizes.peak(), sums, kept)
 
-    def _may_cut(self, step: CutStep, tensors: list[Any]) -> bool:
+    def _may_cut(self, step: CutStep, tensors: list[Any], rows: int) -> bool:
         """Whether parts give what the whole gives; says why not, and what differs where they do."""
-        why = "; ".join(step.traced.doubts) or self._coupled(step, tensors)
+        few = [one[: min(max(rows, 2), _NEAR)] for one in tensors]
+        why = "; ".join(step.traced.doubts) or self._coupled(step, few)
         if why and not self._inexact:
             self._leave_whole(f"{why}. --inexact cuts it all the same")
             return False
@@ -257,13 +272,10 @@ class Guard:
 
     def _coupled(self, step: CutStep, tensors: list[Any]) -> str:
         before = State(step.variables())
-        x = step.inputs([one[:_NEAR] for one in tensors])
         modes = [False] if step.has_statistics or step.draws() else [False, True]
         try:
-            found = [guard_proof.coupled(self._model(), x, one) for one in modes]
+            found = [guard_proof.coupled(step.looking(one), tensors) for one in modes]
         except Exception as error:
-            if guard_sizes.is_of_memory(error):
-                raise
             return f"its layers cannot be looked at ({type(error).__name__})"
         finally:
             before.restore()
@@ -276,6 +288,8 @@ class Guard:
             before = State(step.variables())
             whole = self._whole_state() if self._keeps_whole else None
             if self._measures:
+                if not self._is_checked:
+                    guard_sizes.release()
                 guard_sizes.reset_peak()
             why, doubt, phase = "", "", ["parts"]
             try:
@@ -314,7 +328,7 @@ class Guard:
         """After a step that failed and was undone."""
         import tensorflow as tf
 
-        if rows == 1 or self._reason or not self._may_cut(step, tensors):
+        if rows == 1 or self._reason or not self._may_cut(step, tensors, -(-rows // 2)):
             raise tf.errors.ResourceExhaustedError(
                 None, None, f"{self.where} of {self._model().name}: a step with {rows} samples at a "
                 f"time does not fit ({why}), and the batch is not cut further"
@@ -326,11 +340,9 @@ class Guard:
     def _done(self, step: CutStep, batch: int, rows: int) -> None:
         """What the step took, against the limit."""
         taken = guard_sizes.peak() if self._measures else 0
-        if self.limit is not None and taken > self.limit and rows > 1 and not self._reason:
-            self.rows, self._is_checked = max(1, min(rows - 1, rows * 4 // 5)), False
-            self.say(f"a step with {rows} samples at a time took {_mib(taken)}, above the limit of "
-                     f"{_mib(self.limit)}: the next ones have fewer.")  # fmt: skip
-            return
+        if self.limit is not None and taken > self.limit and not self._reason:
+            if self._fewer(rows, taken):
+                return
         if self._is_checked:
             return
         self._is_checked = True
@@ -341,6 +353,21 @@ class Guard:
             most = f", {_mib(taken)} at most" if taken else ""
             self.say(f"a batch of {batch} samples is trained in {-(-batch // rows)} parts of "
                      f"{rows}{most}.")  # fmt: skip
+
+    def _fewer(self, rows: int, taken: int) -> bool:
+        """After a step that passed the limit. False: fewer samples do not take less."""
+        assert self.limit is not None
+        helps = rows > 1 and (self._over == 0 or taken < self._over - guard_sizes.MIB)
+        self._over = taken
+        guard_sizes.release()
+        if not helps:
+            self.say(f"the process takes {_mib(taken)}, above the limit of {_mib(self.limit)}, also "
+                     f"with {rows} samples at a time.")  # fmt: skip
+            return False
+        self.rows, self._is_checked = max(1, min(rows - 1, rows * 4 // 5)), False
+        self.say(f"a step with {rows} samples at a time took {_mib(taken)}, above the limit of "
+                 f"{_mib(self.limit)}: the next ones have fewer.")  # fmt: skip
+        return True
 
     def _parts(
         self,

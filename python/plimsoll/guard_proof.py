@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from plimsoll import guard_graph
@@ -234,40 +235,36 @@ def _why_not_graph(loss: Any, name: str, y_true: Any, y_pred: Any) -> str:
     return f"loss {name} is not proved to be a mean over samples: {why}" if why else ""
 
 
-def coupled(model: Any, x: Any, training: bool) -> str:
+def coupled(forward: Callable[[list[Any]], Any], tensors: list[Any]) -> str:
     """Evidence: samples whose predictions change with those of others; empty: none were found.
 
-    x: a few samples. The caller puts back what a call changes.
+    forward: the predictions for tensors of a batch. tensors: a few samples. The caller puts back
+    what a call changes.
     """
     import numpy as np
     import tensorflow as tf
     from keras import tree
 
-    rows = int(next(one for one in tree.flatten(x) if one is not None).shape[0])
+    rows = int(tensors[0].shape[0])
     if rows < 2:
         return ""
 
-    def ask(part: Any) -> list[Any]:
-        given = {"training": training} if model._call_has_training_arg else {}
-        return [np.asarray(one, "float64") for one in tree.flatten(model(part, **given))]
+    def ask(part: list[Any]) -> list[Any]:
+        return [np.asarray(one, "float64") for one in tree.flatten(forward(part))]
 
     def changed(one: Any) -> Any:
-        if one is None:
-            return one
-        last = one[:1] if not one.dtype.is_floating else one[-1:] * -3 + 1
+        last = one[-1:] * -3 + 1 if one.dtype.is_floating else one[:1]
         return tf.concat([one[:-1], last], 0)
 
-    whole = ask(x)
+    whole = ask(tensors)
     for received, fewer, what in [
-        (ask(tree.map_structure(changed, x)), rows - 1, "another sample"),
-        (ask(tree.map_structure(lambda one: one if one is None else one[:1], x)), 1, "how many"),
+        (ask([changed(one) for one in tensors]), rows - 1, "another sample"),
+        (ask([one[:1] for one in tensors]), 1, "how many samples there are"),
     ]:
         for before, after in zip(whole, received):
             if before.ndim == 0 or before.shape[0] != rows or after.shape[0] < fewer:
-                return (
-                    f"its predictions {before.shape} do not have a row for each of {rows} samples"
-                )
+                return f"its predictions {before.shape} have no row for each of {rows} samples"
             near = 1e-3 * max(float(np.max(np.abs(before), initial=0)), 1e-6)
             if not np.allclose(before[:fewer], after[:fewer], rtol=0, atol=near, equal_nan=True):
-                return f"its prediction for a sample changes with {what} of the batch"
+                return f"its prediction for a sample changes with {what}"
     return ""

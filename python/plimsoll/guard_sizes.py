@@ -6,6 +6,8 @@ would take. Nothing is predicted further ahead than that before it has been meas
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import hashlib
 import json
 import os
@@ -32,6 +34,21 @@ def reset_peak() -> bool:
     except OSError:
         return False
     return True
+
+
+@functools.cache
+def _trim() -> Any:
+    return getattr(ctypes.CDLL(None), "malloc_trim", None)
+
+
+def release() -> None:
+    """Gives the kernel back what the allocator keeps of freed memory, since a limit was asked for.
+
+    Without it a measurement counts what larger or earlier ones have left behind.
+    """
+    trim = _trim()
+    if trim is not None:
+        trim(0)
 
 
 def peak() -> int:
@@ -70,6 +87,16 @@ def choose(points: Points, batch: int, limit: int, cut_takes: int) -> tuple[bool
         return (False, batch) if twice == batch else (True, twice)
     fitting = [rows for rows in range(last, twice) if predicted(points, rows) <= room]
     return False, max(fitting, default=last)
+
+
+def beside_parts(found: tuple[int, int, int], batch: int) -> int:
+    """What a step in parts takes beside its parts, from what one part was found to take."""
+    _, of_sums, of_sample = found
+    return of_sums + of_sample * batch
+
+
+def has_room(found: tuple[int, int, int], batch: int, limit: int) -> bool:
+    return found[0] + beside_parts(found, batch) + _FIXED // 2 <= limit
 
 
 def even(batch: int, rows: int) -> int:

@@ -288,6 +288,18 @@ class CutStep:
 
         return data_adapter_utils.unpack_x_y_sample_weight(self.packing.packed(tensors))[0]
 
+    def looking(self, training: bool) -> Callable[[Any], Any]:
+        """Predictions for inputs, in a graph as a step has them: nothing is held that nobody reads."""
+        given = {"training": training} if self.model._call_has_training_arg else {}
+
+        def forward(*tensors: Any) -> Any:
+            return self.model(self.inputs(tensors), **given)
+
+        compiled = _compiled(self.model, forward)
+        if not self.model.run_eagerly:
+            compiled = compiled.get_concrete_function(*self.packing.specs())  # type: ignore[attr-defined]
+        return lambda tensors: compiled(*tensors)
+
     def draws(self) -> bool:
         return bool(_seeds(self.model))
 

@@ -72,7 +72,7 @@ def test_a_failed_step_leaves_nothing(
                     )
                 else:
                     patch.setattr(guard.Guard, "_choose", lambda self, *_: setattr(self, "rows", 2))
-                history = model.fit(X, Y, batch_size=8, verbose=0, shuffle=False, epochs=2).history
+                history = model.fit(X, Y, batch_size=16, verbose=0, shuffle=False, epochs=2).history
             values = [numbers(one) for one in [*model.variables, *model.optimizer.variables]]
             found.append((values, history))
     said = capsys.readouterr().err
