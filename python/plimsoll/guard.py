@@ -83,9 +83,10 @@ class Guard:
         config, memory, inexact = self._made_for
         return config is model._compile_config and memory == what.memory and inexact == what.inexact
 
-    def say(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+    def say(self, text: str, once: str = "") -> None:
+        """once: what is said one time, whatever its numbers are."""
+        if (once or text) not in self._told:
+            self._told.add(once or text)
             asked.say(f"{self.where} of {self._model().name}: {text}")
 
     def begin(self, keras_function: Any, where: str) -> None:
@@ -197,9 +198,11 @@ class Guard:
         while rows > 0:
             rows = guard_sizes.even(batch, rows)
             found = self._probe(step, tensors, rows)
-            if found is not None and guard_sizes.has_room(found, batch, self.limit):
+            if found is not None and found.has_room(batch, self.limit):
                 return rows
             rows = rows * 4 // 5
+            if found is not None and found.live is not None:
+                return max(rows, 1)  # what was taken stays taken: smaller ones show nothing
         return 0
 
     def _key(self, step: CutStep, batch: int) -> str:
@@ -224,26 +227,36 @@ class Guard:
             self._measures = False
             return batch
         takes = 0
+        live: guard_sizes.Points = []
         self._probe(step, tensors, 1)  # what is there once is there afterwards
         while True:
-            measures, rows = guard_sizes.choose(points, batch, self.limit, takes)
+            measures, rows = (
+                guard_sizes.choose_pooled(points, live, batch, self.limit, takes)
+                if live
+                else guard_sizes.choose(points, batch, self.limit, takes)
+            )
             if not measures:
                 return rows
             found = self._probe(step, tensors, rows)
             if found is None:
                 return max((one for one, _ in points), default=0)
-            takes = guard_sizes.beside_parts(found, batch)
-            points.append((rows, found[0]))
+            takes = found.beside_parts(batch)
+            points.append((rows, found.taken))
+            if found.live is not None:
+                live.append((rows, found.live))
 
-    def _probe(self, step: CutStep, tensors: list[Any], rows: int) -> tuple[int, int, int] | None:
-        """One part, undone: the peak; bytes of a gradient, and of a sample's predictions if kept."""
+    def _probe(self, step: CutStep, tensors: list[Any], rows: int) -> guard_sizes.Found | None:
+        """One part, undone; None: memory ran out."""
         before = State(step.variables())
         guard_sizes.release()
         guard_sizes.reset_peak()
+        held = guard_sizes.live(resets=True)
         failed = False
-        sums = kept = 0
+        live, sums, kept = None, 0, 0
         try:
             flat, small, predictions = step.part([one[:rows] for one in tensors], _ones(step), 1.0)
+            most = guard_sizes.live(resets=False)
+            live = None if held is None or most is None else most - held
             sums = sum(_bytes(one) for one in flat)
             kept = sum(_bytes(one) for some in predictions for one in some) // rows
             del flat, small, predictions
@@ -252,7 +265,7 @@ class Guard:
                 raise
             failed = True
         before.restore()
-        return None if failed else (guard_sizes.peak(), sums, kept)
+        return None if failed else guard_sizes.Found(guard_sizes.peak(), live, sums, kept)
 
     def _may_cut(self, step: CutStep, tensors: list[Any], rows: int) -> bool:
         """Whether parts give what the whole gives; says why not, and what differs where they do."""
@@ -362,7 +375,7 @@ class Guard:
         guard_sizes.release()
         if not helps:
             self.say(f"the process takes {_mib(taken)}, above the limit of {_mib(self.limit)}, also "
-                     f"with {rows} samples at a time.")  # fmt: skip
+                     f"with {rows} samples at a time.", "also")  # fmt: skip
             return False
         self.rows, self._is_checked = max(1, min(rows - 1, rows * 4 // 5)), False
         self.say(f"a step with {rows} samples at a time took {_mib(taken)}, above the limit of "

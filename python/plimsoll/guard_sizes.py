@@ -66,16 +66,21 @@ def predicted(points: Points, rows: int) -> int:
     return int(high + beyond * (1 + _SHARE)) + _FIXED
 
 
+def _next_small(points: Points, batch: int) -> int:
+    """The next of the sizes that are measured first; 0: that was the last."""
+    small = _FIRST[len(points)] if len(points) < len(_FIRST) else 0
+    return small if small <= batch else 0
+
+
 def choose(points: Points, batch: int, limit: int, cut_takes: int) -> tuple[bool, int]:
     """What is to be done next: (True, samples to measure) or (False, samples of a part).
 
     points: what was measured, rising. cut_takes: bytes that a step in parts takes beside its parts.
     0 samples: not even one fits.
     """
-    if len(points) < len(_FIRST):
-        small = _FIRST[len(points)]
-        if small <= batch and (not points or points[-1][1] <= limit):
-            return True, small
+    small = _next_small(points, batch)
+    if small and (not points or predicted(points, small) <= limit):
+        return True, small
     last, high = points[-1]
     room = limit - cut_takes
     if high > (limit if last == batch else room):
@@ -89,14 +94,59 @@ def choose(points: Points, batch: int, limit: int, cut_takes: int) -> tuple[bool
     return False, max(fitting, default=last)
 
 
-def beside_parts(found: tuple[int, int, int], batch: int) -> int:
-    """What a step in parts takes beside its parts, from what one part was found to take."""
-    _, of_sums, of_sample = found
-    return of_sums + of_sample * batch
+def choose_pooled(
+    points: Points, live: Points, batch: int, limit: int, cut_takes: int
+) -> tuple[bool, int]:
+    """As `choose`, where the framework's allocator keeps all that it once had.
+
+    live: bytes that were in use at once. A larger part may find no place among what was freed, so
+    all that it uses is taken to come on top; a size that was measured finds its place again.
+    """
+    last, held = points[-1]
+    each = max(size / rows for rows, size in live[-2:])
+    small = _next_small(points, batch)
+    if small and held + each * small + _FIXED <= limit:
+        return True, small
+
+    def takes(rows: int) -> float:
+        return held + _FIXED + (each * rows * (1 + _SHARE) if rows > last else 0)
+
+    if takes(batch) <= limit:
+        return False, batch
+    rows = int((limit - cut_takes - held - _FIXED) / (each * (1 + _SHARE))) if each else 0
+    if rows > last:
+        return False, min(rows, batch)
+    return False, max((one for one, size in points if size + cut_takes <= limit), default=0)
 
 
-def has_room(found: tuple[int, int, int], batch: int, limit: int) -> bool:
-    return found[0] + beside_parts(found, batch) + _FIXED // 2 <= limit
+class Found:
+    """What one part took. Sizes in bytes.
+
+    taken: of the process, at its highest. live: of the allocator, at once; None: it keeps nothing,
+    or does not tell. sums: gradients. kept: predictions of a sample, where they are gathered.
+    """
+
+    def __init__(self, taken: int, live: int | None, sums: int, kept: int) -> None:
+        self.taken, self.live, self.sums, self.kept = taken, live, sums, kept
+
+    def beside_parts(self, batch: int) -> int:
+        """What a step in parts takes beside its parts."""
+        return self.sums + self.kept * batch
+
+    def has_room(self, batch: int, limit: int) -> bool:
+        return self.taken + self.beside_parts(batch) + _FIXED // 2 <= limit
+
+
+def live(resets: bool) -> int | None:
+    """Bytes of TensorFlow's tensors at their highest; None: its allocator keeps no pool."""
+    import tensorflow as tf
+
+    try:
+        if resets:
+            tf.config.experimental.reset_memory_stats("CPU:0")
+        return int(tf.config.experimental.get_memory_info("CPU:0")["peak"])
+    except (ValueError, KeyError):
+        return None
 
 
 def even(batch: int, rows: int) -> int:

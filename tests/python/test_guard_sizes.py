@@ -50,6 +50,32 @@ def test_nothing_is_predicted_far_ahead() -> None:
     assert found(64, 600 * MIB, lambda rows: (500 + 60 * (rows > 2) * rows) * MIB)[0] == 2
 
 
+def pooled(batch: int, limit: int, each: int, cut_takes: int = 0) -> tuple[int, list[int]]:
+    """Of an allocator that has kept what every part took: 500 MiB are there, `each` for a sample."""
+    points: guard_sizes.Points = []
+    live: guard_sizes.Points = []
+    while True:
+        ways = guard_sizes.choose_pooled(points, live, batch, limit, cut_takes) if live else None
+        measures, rows = ways or guard_sizes.choose(points, batch, limit, cut_takes)
+        if not measures:
+            return rows, [one for one, _ in points]
+        live.append((rows, each * rows))
+        points.append((rows, 500 * MIB + sum(size for _, size in live)))
+
+
+def test_a_pool_gives_nothing_back() -> None:
+    for limit in (560, 600, 700, 900, 1300):
+        rows, asked = pooled(64, limit * MIB, 10 * MIB)
+        kept = 500 + 10 * sum(asked)
+        assert kept <= limit
+        assert rows in asked or kept + 10 * rows <= limit, limit
+        assert rows == 64 or rows <= 4 or kept + 12 * (rows + 3) > limit
+    assert pooled(64, 4000 * MIB, 10 * MIB) == (64, [1, 2, 4])
+    assert pooled(64, 505 * MIB, 10 * MIB) == (0, [1])
+    assert pooled(3, 4000 * MIB, 10 * MIB) == (3, [1, 2])
+    assert pooled(64, 800 * MIB, 0) == (64, [1, 2, 4])
+
+
 def test_parts_are_even() -> None:
     assert [guard_sizes.even(64, rows) for rows in (64, 63, 40, 20, 1)] == [64, 32, 32, 16, 1]
     assert guard_sizes.even(10, 4) == 4 and guard_sizes.even(3, 100) == 3
