@@ -195,8 +195,8 @@ def install(
 
     memory: of the whole process, as in `fit`; none: what the variable PLIMSOLL_MEMORY says.
     strict: `Refused` is raised in place of that. engine: "native" trains on the processor where
-    Keras sees a GPU too, "keras" leaves all to Keras, whose own steps are then done in parts where a
-    batch does not fit. inexact: also where it is not proved that parts give what the whole gives.
+    Keras sees a GPU too, "keras" leaves all to Keras, whose own steps are then done in parts where
+    a batch does not fit. inexact: also where it is not proved that parts give what the whole gives.
     options: as in `fit`.
     """
     begin(checked(memory, strict, engine, options, inexact=inexact))

@@ -61,7 +61,7 @@ class Guard:
     """Of one compiled model; `train` stands in place of Keras's train function."""
 
     def __init__(self, model: Any, what: asked.Asked) -> None:
-        self._model = weakref.ref(model)
+        self._model: Callable[[], Any] = weakref.ref(model)
         self.limit, self._inexact = size(what.memory), what.inexact
         self._made_for = (model._compile_config, what.memory, what.inexact)
         self._on_gpu = fallback.sees_gpu()
@@ -71,9 +71,12 @@ class Guard:
         self._steps: dict[str, CutStep] = {}
         self.rows = 0  # samples of a part; 0: not known yet
         self.passes = False  # Keras's own function runs
+        self._approved = False  # whether a batch may be cut
+        self._gave_up = False  # as fewer samples do not take less
         self._over = 0  # bytes of the last step that passed the limit
         self._is_checked = False  # whether a step of this size has been done
         self._looked = 0.0
+        self._shrinks_by = 0  # bytes that Keras's own function took, above the limit
         self._told: set[str] = set()
         self.where = ""  # the program's call
         self._reason = guard_proof.why_never(model)  # it has been said
@@ -125,7 +128,7 @@ class Guard:
             self.say(f"the process has passed the limit of {_mib(self.limit)}, and a batch is not "
                      f"cut into parts: {self._reason}.")  # fmt: skip
         else:
-            self.passes, self.rows, self._is_checked = False, 0, False
+            self.passes, self._is_checked, self._shrinks_by = False, False, taken
 
     def _leave_whole(self, why: str) -> None:
         """Nothing is cut from now on."""
@@ -160,6 +163,9 @@ class Guard:
         batch = int(tensors[0].shape[0])
         if self.rows == 0:
             self._choose(step, tensors, batch)
+        if self._shrinks_by:
+            self._fewer(step, tensors, min(batch, self.rows), self._shrinks_by)
+            self._shrinks_by = 0
         return self._train(step, tensors, batch)
 
     def _step(self, data: Any, element: Any, tensors: list[Any]) -> CutStep | None:
@@ -184,7 +190,7 @@ class Guard:
         rows = known if known is not None else self._measured(step, tensors, batch)
         if rows >= batch:
             return
-        if not self._may_cut(step, tensors, rows):
+        if not self._is_approved(step, tensors, rows):
             return
         if known is None:
             rows = self._verified(step, tensors, batch, rows)
@@ -193,7 +199,7 @@ class Guard:
             self.say("not even one sample at a time is within the limit; it is trained one by one.")
 
     def _verified(self, step: CutStep, tensors: list[Any], batch: int, rows: int) -> int:
-        """Measured once more at the size itself, smaller ones where it takes more than predicted."""
+        """Measured at the size itself, and at smaller ones where it takes more than predicted."""
         assert self.limit is not None
         while rows > 0:
             rows = guard_sizes.even(batch, rows)
@@ -286,13 +292,27 @@ class Guard:
     def _coupled(self, step: CutStep, tensors: list[Any]) -> str:
         before = State(step.variables())
         modes = [False] if step.has_statistics or step.draws() else [False, True]
+        found = []
         try:
-            found = [guard_proof.coupled(step.looking(one), tensors) for one in modes]
+            for mode in modes:
+                look = step.looking(mode)
+
+                def ask(part: list[Any], look: Callable[..., Any] = look) -> Any:
+                    before.restore()
+                    return look(part)
+
+                found.append(guard_proof.coupled(ask, tensors, step.draws()))
         except Exception as error:
             return f"its layers cannot be looked at ({type(error).__name__})"
         finally:
             before.restore()
         return next((one for one in found if one), "")
+
+    def _is_approved(self, step: CutStep, tensors: list[Any], rows: int) -> bool:
+        """As _may_cut, asked once."""
+        if not self._approved:
+            self._approved = not self._reason and self._may_cut(step, tensors, rows)
+        return self._approved
 
     def _train(self, step: CutStep, tensors: list[Any], batch: int) -> Any:
         """One batch, in the parts that are known to fit, or in smaller ones where they do not."""
@@ -314,7 +334,7 @@ class Guard:
                     raise
                 why = type(error).__name__
             if not why and not doubt:
-                self._done(step, batch, rows)
+                self._done(step, tensors, rows)
                 return logs
             before.restore()
             if whole is not None:
@@ -341,20 +361,23 @@ class Guard:
         """After a step that failed and was undone."""
         import tensorflow as tf
 
-        if rows == 1 or self._reason or not self._may_cut(step, tensors, -(-rows // 2)):
+        if rows == 1 or self._reason or not self._is_approved(step, tensors, -(-rows // 2)):
             raise tf.errors.ResourceExhaustedError(
-                None, None, f"{self.where} of {self._model().name}: a step with {rows} samples at a "
-                f"time does not fit ({why}), and the batch is not cut further"
-                f"{': ' + self._reason if self._reason else ''}. Name a smaller batch_size.")  # fmt: skip
+                None, None,
+                f"{self.where} of {self._model().name}: a step with {rows} samples at a time does "
+                f"not fit ({why}), and the batch is not cut further"
+                f"{': ' + self._reason if self._reason else ''}. Name a smaller batch_size.",
+            )  # fmt: skip
         self.rows, self._is_checked = -(-rows // 2), False
-        self.say(f"a step with {rows} samples at a time does not fit ({why}): it was undone, and is "
-                 f"done again with {self.rows} at a time.")  # fmt: skip
+        self.say(f"a step with {rows} samples at a time does not fit ({why}): it was undone, and "
+                 f"is done again with {self.rows} at a time.")  # fmt: skip
 
-    def _done(self, step: CutStep, batch: int, rows: int) -> None:
+    def _done(self, step: CutStep, tensors: list[Any], rows: int) -> None:
         """What the step took, against the limit."""
+        batch = int(tensors[0].shape[0])
         taken = guard_sizes.peak() if self._measures else 0
         if self.limit is not None and taken > self.limit and not self._reason:
-            if self._fewer(rows, taken):
+            if self._fewer(step, tensors, rows, taken):
                 return
         if self._is_checked:
             return
@@ -364,20 +387,24 @@ class Guard:
             self.passes = self._measures and not self._raises
         else:
             most = f", {_mib(taken)} at most" if taken else ""
-            self.say(f"a batch of {batch} samples is trained in {-(-batch // rows)} parts of "
-                     f"{rows}{most}.")  # fmt: skip
+            parts = -(-batch // rows)
+            self.say(f"a batch of {batch} samples is trained in {parts} parts of {rows}{most}.")
 
-    def _fewer(self, rows: int, taken: int) -> bool:
-        """After a step that passed the limit. False: fewer samples do not take less."""
+    def _fewer(self, step: CutStep, tensors: list[Any], rows: int, taken: int) -> bool:
+        """After a step that passed the limit. False: the next ones are as they were."""
         assert self.limit is not None
-        helps = rows > 1 and (self._over == 0 or taken < self._over - guard_sizes.MIB)
+        fewer = max(1, min(rows - 1, rows * 4 // 5))
+        is_lower = self._over == 0 or taken < self._over - guard_sizes.MIB
         self._over = taken
         guard_sizes.release()
-        if not helps:
-            self.say(f"the process takes {_mib(taken)}, above the limit of {_mib(self.limit)}, also "
-                     f"with {rows} samples at a time.", "also")  # fmt: skip
+        if self._gave_up or rows == 1 or not is_lower:
+            self._gave_up = True
+            self.say(f"the process takes {_mib(taken)}, above the limit of {_mib(self.limit)}, "
+                     f"also with {rows} samples at a time.", "also")  # fmt: skip
             return False
-        self.rows, self._is_checked = max(1, min(rows - 1, rows * 4 // 5)), False
+        if not self._is_approved(step, tensors, fewer):
+            return False
+        self.rows, self._is_checked = fewer, False
         self.say(f"a step with {rows} samples at a time took {_mib(taken)}, above the limit of "
                  f"{_mib(self.limit)}: the next ones have fewer.")  # fmt: skip
         return True
@@ -453,7 +480,7 @@ def _shares(step: CutStep, pieces: list[list[Any]], batch: int) -> list[list[flo
 
 def _of_rows(step: CutStep, flat: list[Any]) -> list[Any]:
     """What of a part's gradients are rows of a table and which ones, pair by pair."""
-    own, found = iter(flat), []
+    own, found = iter(flat), list[Any]()
     for kind in step.traced.kinds:
         if kind == "rows":
             found.append((next(own), next(own)))
@@ -480,8 +507,8 @@ def _as_gradients(step: CutStep, flat: list[Any]) -> list[Any]:
     """As Keras's optimizer takes them."""
     import tensorflow as tf
 
-    own, found = iter(flat), []
-    for kind, variable in zip(step.traced.kinds, step.model.trainable_weights):
+    own, found = iter(flat), list[Any]()
+    for kind, variable in zip(step.traced.kinds, step.weights):
         if kind == "none":
             found.append(None)
         elif kind == "dense":

@@ -1,4 +1,4 @@
-"""Whether a function gives each sample a value that depends on that sample alone: proved by its graph.
+"""Whether a function's value for a sample depends on that sample alone: proved by its graph.
 
 Each tensor of a traced function is one of three kinds: free (depends on no sample and has no axis
 of samples), counted (depends on how many samples there are), or a tensor of rows: row i of its
@@ -13,11 +13,12 @@ from typing import Any
 _FREE, _COUNT, _ROWS = "free", "count", "rows"
 
 _ELEMENTWISE = frozenset(
-    "Abs Add AddN AddV2 BitwiseAnd Cast Ceil ClipByValue Cos Cosh DivNoNan Elu Equal Erf Exp Expm1 Floor "
-    "FloorDiv Greater GreaterEqual Identity IsFinite IsInf IsNan LeakyRelu Less LessEqual Log Log1p "
-    "LogicalAnd LogicalNot LogicalOr Maximum Minimum Mul MulNoNan Neg NotEqual OnesLike Pow RealDiv "
-    "Reciprocal Relu Relu6 Rint Round Rsqrt Select SelectV2 Selu Sigmoid Sign Sin Sinh Softplus "
-    "Softsign Sqrt Square SquaredDifference StopGradient Sub Tan Tanh Xdivy Xlogy ZerosLike".split()
+    "Abs Add AddN AddV2 BitwiseAnd Cast Ceil ClipByValue Cos Cosh DivNoNan Elu Equal Erf Exp "
+    "Expm1 Floor FloorDiv Greater GreaterEqual Identity IsFinite IsInf IsNan LeakyRelu Less "
+    "LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Maximum Minimum Mul MulNoNan Neg "
+    "NotEqual OnesLike Pow RealDiv Reciprocal Relu Relu6 Rint Round Rsqrt Select SelectV2 Selu "
+    "Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Square SquaredDifference StopGradient Sub Tan "
+    "Tanh Xdivy Xlogy ZerosLike".split()
 )
 _REDUCTIONS = frozenset("All Any ArgMax ArgMin Max Mean Min Prod Sum".split())
 _OF_LAST_AXIS = frozenset("LogSoftmax Softmax".split())
@@ -48,7 +49,7 @@ class _Kinds:
         return self._of[id(tensor)]
 
     def elementwise(self, op: Any) -> str | None:
-        """Rows stay rows where they stand on one another; a tensor of few axes is spread over them."""
+        """Rows stay rows where they stand side by side; what has fewer axes is spread over them."""
         kinds = [self.of(one) for one in op.inputs]
         rank = _rank(op.outputs[0])
         if _ROWS not in kinds:

@@ -1,4 +1,4 @@
-"""What of a model's training may be cut into parts: its loss has to be a mean over samples, or a sum.
+"""What of a model's training may be cut into parts: its loss has to be a mean or sum over samples.
 
 Three things count as proof that a loss gives each sample a value of its own, which Keras's own code
 then reduces: a function of Keras's from the list here; the graph of a function of the program's
@@ -65,7 +65,8 @@ def _known_functions() -> dict[str, Any]:
         "reduce_values": loss.reduce_values, "CompileLoss.call": CompileLoss.call,
         "TensorFlowTrainer.train_step": TensorFlowTrainer.train_step,
         "Trainer.compute_loss": Trainer.compute_loss,
-        "Trainer.compute_metrics": Trainer.compute_metrics, "Layer.__call__": inspect.unwrap(Layer.__call__),
+        "Trainer.compute_metrics": Trainer.compute_metrics,
+        "Layer.__call__": inspect.unwrap(Layer.__call__),
     }  # fmt: skip
 
 
@@ -138,7 +139,7 @@ def adds_a_mean(layer: Any) -> bool:
     """Whether what a layer adds to the loss is a mean over samples: Keras divides its regularizers
     of activities by the size of the batch, and L1 and L2 are sums."""
     regularizer = getattr(layer, "activity_regularizer", None)
-    return (
+    return bool(
         is_keras_own(layer)
         and regularizer is not None
         and is_keras_own(regularizer)
@@ -163,19 +164,24 @@ def are_added(model: Any, y_pred: list[Any]) -> bool:
 
 def _wraps_added(metric: Any) -> bool:
     function = getattr(metric, "_fn", None)
-    return (
+    return bool(
         type(metric).__name__ == "MeanMetricWrapper"
         and is_keras_own(metric)
-        and getattr(function, "__module__", "") == "keras.src.losses.losses"
-        and function.__name__ in _OF_SAMPLES
+        and _name_in_keras(function) in _OF_SAMPLES
     )
+
+
+def _name_in_keras(function: Any) -> str:
+    """Of one of Keras's functions of losses; empty: another."""
+    own = getattr(function, "__module__", "") == "keras.src.losses.losses"
+    return str(function.__name__) if own else ""
 
 
 def is_called_by_keras(loss: Any) -> bool:
     """Whether Keras's own code takes the mean."""
     from keras.src.losses.loss import Loss
 
-    return isinstance(loss, Loss) and type(loss).__call__ is Loss.__call__
+    return isinstance(loss, Loss) and bool(type(loss).__call__ is Loss.__call__)
 
 
 def _ranks_agree(y_true: Any, y_pred: Any, of_classes: bool) -> bool:
@@ -186,7 +192,7 @@ def _ranks_agree(y_true: Any, y_pred: Any, of_classes: bool) -> bool:
     if of_classes:
         return pred - true in (0, 1)
     larger = y_pred if pred > true else y_true
-    return true == pred or (abs(true - pred) == 1 and larger.shape[-1] == 1)
+    return bool(true == pred or (abs(true - pred) == 1 and larger.shape[-1] == 1))
 
 
 def _axis_is_first(loss: Any) -> bool:
@@ -207,14 +213,14 @@ def why_not_loss(loss: Any, y_true: Any, y_pred: Any, sample_weight: Any) -> str
         return f"loss {name} is one of several outputs at once"
     if sample_weight is not None and sample_weight.shape.rank is None:
         return f"sample weights of loss {name} have no known rank"
-    function = getattr(loss, "fn", None)
     wraps = type(loss).call is LossFunctionWrapper.call
-    if wraps and getattr(function, "__module__", "") == "keras.src.losses.losses":
-        if function.__name__ not in _OF_SAMPLES:
+    function = _name_in_keras(getattr(loss, "fn", None)) if wraps else ""
+    if function:
+        if function not in _OF_SAMPLES:
             return f"loss {name} compares samples of a batch with each other"
         if _axis_is_first(loss):
             return f"loss {name} has an axis of its own"
-        if not _ranks_agree(y_true, y_pred, function.__name__ in _OF_CLASSES):
+        if not _ranks_agree(y_true, y_pred, function in _OF_CLASSES):
             return f"loss {name} is given labels {y_true.shape} for predictions {y_pred.shape}"
         return ""
     return _why_not_graph(loss, name, y_true, y_pred)
@@ -235,11 +241,11 @@ def _why_not_graph(loss: Any, name: str, y_true: Any, y_pred: Any) -> str:
     return f"loss {name} is not proved to be a mean over samples: {why}" if why else ""
 
 
-def coupled(forward: Callable[[list[Any]], Any], tensors: list[Any]) -> str:
+def coupled(forward: Callable[[list[Any]], Any], tensors: list[Any], draws: bool) -> str:
     """Evidence: samples whose predictions change with those of others; empty: none were found.
 
-    forward: the predictions for tensors of a batch. tensors: a few samples. The caller puts back
-    what a call changes.
+    forward: the predictions for tensors of a batch, always from the same state. tensors: a few
+    samples. draws: whether layers draw at random.
     """
     import numpy as np
     import tensorflow as tf
@@ -256,7 +262,9 @@ def coupled(forward: Callable[[list[Any]], Any], tensors: list[Any]) -> str:
         last = one[-1:] * -3 + 1 if one.dtype.is_floating else one[:1]
         return tf.concat([one[:-1], last], 0)
 
-    whole = ask(tensors)
+    whole, again = ask(tensors), ask(tensors)
+    if not all(np.array_equal(one, other, equal_nan=True) for one, other in zip(whole, again)):
+        return "its predictions are not the same twice: a layer draws by what cannot be put back"
     for received, fewer, what in [
         (ask([changed(one) for one in tensors]), rows - 1, "another sample"),
         (ask([one[:1] for one in tensors]), 1, "how many samples there are"),
@@ -264,6 +272,8 @@ def coupled(forward: Callable[[list[Any]], Any], tensors: list[Any]) -> str:
         for before, after in zip(whole, received):
             if before.ndim == 0 or before.shape[0] != rows or after.shape[0] < fewer:
                 return f"its predictions {before.shape} have no row for each of {rows} samples"
+            if draws and fewer == 1:
+                continue  # fewer samples draw other numbers
             near = 1e-3 * max(float(np.max(np.abs(before), initial=0)), 1e-6)
             if not np.allclose(before[:fewer], after[:fewer], rtol=0, atol=near, equal_nan=True):
                 return f"its prediction for a sample changes with {what}"

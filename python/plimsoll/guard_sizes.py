@@ -156,7 +156,8 @@ def even(batch: int, rows: int) -> int:
 
 
 _MEMORY = (
-    "ResourceExhausted", "RESOURCE_EXHAUSTED", "OOM when allocating", "Dst tensor is not initialized",
+    "ResourceExhausted", "RESOURCE_EXHAUSTED", "OOM when allocating",
+    "Dst tensor is not initialized",
     "CUDA_ERROR_OUT_OF_MEMORY", "CUDNN_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_ALLOC_FAILED",
     "failed to allocate memory", "Failed to allocate", "out of memory", "std::bad_alloc",
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Keras's training step on TensorFlow in two functions: gradients of a part of a batch, and one update.
+"""Keras's training step on TensorFlow in two functions: gradients of a part, and one update.
 
-Of a batch of B samples in parts with b samples each, the gradient of the whole batch's loss is a sum
-over parts, where each part's terms have a share of their own:
+Of a batch of B samples in parts with b samples each, the gradient of the whole batch's loss is a
+sum over parts, where each part's terms have a share of their own:
 
     a loss that is a mean over samples                        b / B
     one over the places that a mask leaves, v of V            v / V
@@ -65,7 +65,7 @@ class _Weighed:
             value, count = self._by_keras(y_true, y_pred, sample_weight)
         else:
             value, count = self._own(y_true, y_pred, sample_weight), self._rows
-        self.value = tf.cast(value, tf.float32)
+        self.value = value
         self.count = tf.cast(count, tf.float32)
         return value * tf.cast(self._share, value.dtype)
 
@@ -193,8 +193,11 @@ class State:
         import numpy as np
 
         for variable, value in self._held:
-            if id(variable) in among and not np.array_equal(variable._value.numpy(), value.numpy()):
-                return str(variable.path)
+            if id(variable) in among:
+                now, then = (np.asarray(one.numpy()) for one in (variable._value, value))
+                is_same = now.ctypes.data == then.ctypes.data  # nothing was assigned
+                if not is_same and not np.array_equal(now, then):
+                    return str(variable.path)
         return ""
 
 
@@ -208,6 +211,7 @@ class CutStep:
         if not all(layer.built for layer in guard_proof.layers_of(model)):
             self._build(model, first)
         self._moving = _moving_statistics(model)
+        self.weights = list(model.trainable_weights)  # Keras's function keeps to these too
         self.sums: list[Any] = []  # accumulators, once a batch has been cut
         self.gathers = False
         self._of_part = _compiled(model, self._gradient)
@@ -257,7 +261,7 @@ class CutStep:
 
         before = State(self.variables())
         known = {id(one) for one in self.variables()}
-        self._of_part(*first, tf.ones(_LOSSES), tf.ones(()))
+        self._of_part(*first, tf.ones(_LOSSES, tf.float64), tf.ones((), tf.float64))
         before.restore()
         for metric in model.metrics:
             if any(id(one) not in known for one in metric.variables):
@@ -266,7 +270,7 @@ class CutStep:
     def _share_specs(self, model: Any) -> list[Any]:
         import tensorflow as tf
 
-        return [tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.float32)]
+        return [tf.TensorSpec([None], tf.float64), tf.TensorSpec([], tf.float64)]
 
     def variables(self) -> list[Any]:
         """Those whose values parts change."""
@@ -289,7 +293,7 @@ class CutStep:
         return data_adapter_utils.unpack_x_y_sample_weight(self.packing.packed(tensors))[0]
 
     def looking(self, training: bool) -> Callable[[Any], Any]:
-        """Predictions for inputs, in a graph as a step has them: nothing is held that nobody reads."""
+        """Predictions, in a graph as a step has them: nothing is held that nobody reads."""
         given = {"training": training} if self.model._call_has_training_arg else {}
 
         def forward(*tensors: Any) -> Any:
@@ -388,7 +392,7 @@ class CutStep:
             x, y, y_pred, weight = self._forward(tensors, True)
             total, values, _ = self._losses(x, y, y_pred, weight, shares, share, rows)
             scaled = model.optimizer.scale_loss(total)
-        gradients = tape.gradient(scaled, model.trainable_weights)
+        gradients = tape.gradient(scaled, self.weights)
         self.traced.kinds = [_kind(one) for one in gradients]
         statistics = []
         for variable, before in zip(self._moving, old):
@@ -397,9 +401,9 @@ class CutStep:
         self._tell(model, x, y, y_pred, weight)
         flat = [part for one in gradients for part in _flat(one)]
         self.traced.structure = tree.map_structure(lambda _: 0, y_pred)
-        values = [one * shares[index] for index, one in enumerate(values)]
+        values = [one * tf.cast(shares[index], one.dtype) for index, one in enumerate(values)]
         predictions = [_with_mask(one) for one in tree.flatten(y_pred)] if self.gathers else []
-        return flat, [tf.cast(total, tf.float32), *values, *statistics], predictions
+        return flat, [total, *values, *statistics], predictions
 
     def _tell(self, model: Any, x: Any, y: Any, y_pred: Any, weight: Any) -> None:
         """Metrics, of a part; where they are not sums they are told of the batch."""
@@ -417,8 +421,8 @@ class CutStep:
 
         rows = tf.cast(tf.shape(tensors[0])[0], tf.float32)
         x, y, y_pred, weight = self._forward(tensors, False)
-        ones = tf.ones(_LOSSES)
-        return tf.stack(self._losses(x, y, y_pred, weight, ones, tf.ones(()), rows)[2])
+        ones, one = tf.ones(_LOSSES, tf.float64), tf.ones((), tf.float64)
+        return tf.stack(self._losses(x, y, y_pred, weight, ones, one, rows)[2])
 
     def counts(self, tensors: list[Any]) -> Any:
         """Of a part: what each of the losses is divided by."""
@@ -429,7 +433,7 @@ class CutStep:
         import tensorflow as tf
 
         answer: tuple[Any, ...] = self._of_part(
-            *tensors, tf.constant(shares, tf.float32), tf.constant(share, tf.float32)
+            *tensors, tf.constant(shares, tf.float64), tf.constant(share, tf.float64)
         )
         return answer
 
@@ -473,7 +477,7 @@ class CutStep:
     def _apply(self, gradients: list[Any], small: list[Any], rows: Any) -> Any:
         model = self.model
         compiled, count = model._compile_loss, len(small) - 1 - len(self._moving)
-        model.optimizer.apply_gradients(zip(gradients, model.trainable_weights))
+        model.optimizer.apply_gradients(zip(gradients, self.weights))
         model._loss_tracker.update_state(small[0], sample_weight=rows)
         if self.traced.tells_outputs and compiled is not None:
             weight = rows if self.packing.is_static else None

@@ -94,8 +94,8 @@ class Repeated:
             for begin in range(0, self.count, BATCH):
                 random.shuffle(order[begin : begin + BATCH])
         kind = self.kind
-        given = {"sample_weight": leaves(lambda one: one[order], kind.weights), "verbose": 0,
-                 "shuffle": False, "epochs": kind.epochs, "batch_size": BATCH, **kind.fit}  # fmt: skip
+        given = {"verbose": 0, "shuffle": False, "epochs": kind.epochs, "batch_size": BATCH,
+                 "sample_weight": leaves(lambda a: a[order], kind.weights), **kind.fit}  # fmt: skip
         x, y = (leaves(lambda one: one[order], data) for data in (kind.x, kind.y))
         history = (method or own_fit())(self.model, x, y, **given).history
         return [numbers(one).copy() for one in self.model.trainable_variables], history

@@ -73,6 +73,15 @@ def share(true: Any, predicted: Any) -> Any:
     return keras.ops.max(predicted) - keras.ops.mean(true)
 
 
+def doubled() -> Any:
+    policy = {"dtype": "float64"}
+    loss = keras.losses.MeanSquaredError(**policy)
+    model = keras.Sequential([keras.Input((6,), **policy), L.Dense(5, "tanh", **policy),
+                              L.Dense(3, **policy)])  # fmt: skip
+    model.compile(keras.optimizers.SGD(0.05), loss)
+    return model
+
+
 def squares(true: Any, predicted: Any) -> Any:
     return keras.ops.mean(keras.ops.square(true - predicted), axis=-1)
 
@@ -100,6 +109,7 @@ KINDS = {
     "a sum": Kind(lambda: network(loss=keras.losses.MeanAbsoluteError(reduction="sum"),
                                   optimizer=keras.optimizers.SGD(0.002)), X, Y, rows=1),
     "a function": Kind(lambda: network(loss=squares, metrics=[share]), X, Y, weights=WEIGHTS),
+    "in double precision": Kind(lambda: doubled(), X.astype("float64"), Y.astype("float64")),
     "eagerly": Kind(lambda: network(run_eagerly=True, metrics=["mae"]), X, Y, epochs=1),
     "several steps at a time": Kind(lambda: network(steps_per_execution=2), X, Y, epochs=1),
 }  # fmt: skip
@@ -151,6 +161,27 @@ def test_what_differs_is_said(
     assert "trained in 4 parts of 4" in said
     one, other = whole.layers[0].moving_mean, cut.layers[0].moving_mean
     np.testing.assert_allclose(numbers(other), numbers(one), rtol=1e-5, atol=1e-7)
+
+
+class Sampling(L.Layer):
+    """Draws in inference too, as a variational autoencoder does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seed_generator = keras.random.SeedGenerator(5)
+
+    def call(self, inputs: Any) -> Any:
+        return inputs + keras.random.normal(keras.ops.shape(inputs), seed=self.seed_generator)
+
+
+def test_layers_that_draw_are_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are asked from one state of their seeds."""
+    with installed(monkeypatch):
+        parts_of(monkeypatch, 4)
+        network(Sampling(), L.Dense(3)).fit(X[:16], Y[:16], batch_size=16, verbose=0)
+    assert "trained in 4 parts of 4" in capsys.readouterr().err
 
 
 class Mixing(L.Layer):

@@ -1,5 +1,6 @@
 """Steps of Keras's own that run out of memory are undone, and done again in smaller parts."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,9 @@ import pytest
 import tensorflow as tf
 from guarded import installed, own_fit, parts_of
 from live_models import normal, numbers
+from plimsoll.guard_step import CutStep
 
 from plimsoll import fallback, guard, guard_sizes
-from plimsoll.guard_step import CutStep
 
 L = keras.layers
 X, Y = normal(32, 6), normal(32, 3, seed=2)
@@ -23,7 +24,8 @@ NO_MEMORY = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating te
 def network() -> Any:
     keras.utils.set_random_seed(3)
     model = keras.Sequential([
-        keras.Input((6,)), L.Dense(5, "tanh"), L.BatchNormalization(), L.GaussianNoise(0.1), L.Dense(3),
+        keras.Input((6,)), L.Dense(5, "tanh"), L.BatchNormalization(), L.GaussianNoise(0.1),
+        L.Dense(3),
     ])  # fmt: skip
     model.compile("adam", "mse", metrics=["mae", lambda true, predicted: keras.ops.max(predicted)])
     return model
@@ -56,22 +58,12 @@ def test_a_failed_step_leaves_nothing(
     monkeypatch.setattr(fallback, "_gpu", [on_gpu])
     found = []
     with installed(monkeypatch):
-        parts_of(monkeypatch, 2 if on_gpu else 4)
-        for fails in (False, True):
+        for rows in (2, 4):
             model = network()
-            if on_gpu:  # sizes are known by failures alone
-                monkeypatch.setattr(
-                    guard.Guard, "_choose", lambda self, *_: setattr(self, "rows", 2)
-                )
+            parts_of(monkeypatch, rows)
             with monkeypatch.context() as patch:
-                if fails:
-                    rows = 4
+                if rows == 4:
                     patch.setattr(CutStep, phase, failing_at(count, getattr(CutStep, phase)))
-                    patch.setattr(
-                        guard.Guard, "_choose", lambda self, *_: setattr(self, "rows", rows)
-                    )
-                else:
-                    patch.setattr(guard.Guard, "_choose", lambda self, *_: setattr(self, "rows", 2))
                 history = model.fit(X, Y, batch_size=16, verbose=0, shuffle=False, epochs=2).history
             values = [numbers(one) for one in [*model.variables, *model.optimizer.variables]]
             found.append((values, history))
@@ -145,8 +137,6 @@ for line in open("/proc/self/status"):
 def test_a_limit_on_a_processor(package: Path, tmp_path: Path) -> None:
     """Sizes are measured, the limit is kept, and the next run knows the size."""
     (tmp_path / "wide.py").write_text(PROGRAM)
-    import os
-
     environment = {**os.environ, "PYTHONPATH": str(package), "XDG_CACHE_HOME": str(tmp_path),
                    "TF_CPP_MIN_LOG_LEVEL": "3"}  # fmt: skip
 
@@ -172,3 +162,27 @@ def test_a_limit_on_a_processor(package: Path, tmp_path: Path) -> None:
     again, received, taken = ran("-m", "plimsoll", "--memory", f"{limit}MiB")
     assert taken <= limit, (taken, limit, again)
     np.testing.assert_allclose(received, losses, rtol=1e-4)
+
+
+def test_what_passes_the_limit_later_is_cut_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Keras's own function ran, the process grew, and the next batches are in parts."""
+    taken = [100 * guard_sizes.MIB]
+    monkeypatch.setattr(guard_sizes, "peak", lambda: taken[0])
+    monkeypatch.setattr(guard, "_LOOKS_EVERY_S", 0)
+
+    class Grows(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            taken[0] = (200 << 30) if batch == 2 else 100 * guard_sizes.MIB
+
+    with installed(monkeypatch):
+        parts_of(monkeypatch, 8)
+        keras.utils.set_random_seed(3)
+        model = keras.Sequential([keras.Input((6,)), L.Dense(3)])
+        model.compile("sgd", "mse")
+        model.fit(X, Y, batch_size=4, verbose=0, callbacks=[Grows()])
+        assert guard._guards[model].rows == 3 and int(model.optimizer.iterations) == 8
+    said = capsys.readouterr().err
+    assert "a step with 4 samples at a time took 204800.0 MiB, above the limit" in said
+    assert "a batch of 4 samples is trained in 2 parts of 2" in said

@@ -38,7 +38,7 @@ def test_the_largest_part_within_the_limit() -> None:
 
 
 def test_nothing_is_predicted_far_ahead() -> None:
-    """Where growth begins late, or comes in steps, no size is used before its half was measured."""
+    """Where growth begins late, or in steps, no size is used before its half was measured."""
 
     def late(rows: int) -> int:
         return (500 + (0 if rows < 8 else 40 * (rows - 7))) * MIB
@@ -51,7 +51,7 @@ def test_nothing_is_predicted_far_ahead() -> None:
 
 
 def pooled(batch: int, limit: int, each: int, cut_takes: int = 0) -> tuple[int, list[int]]:
-    """Of an allocator that has kept what every part took: 500 MiB are there, `each` for a sample."""
+    """Of an allocator that has kept what every part took: each: for a sample."""
     points: guard_sizes.Points = []
     live: guard_sizes.Points = []
     while True:
