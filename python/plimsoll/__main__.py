@@ -24,11 +24,14 @@ written with plimsoll.Trainer.
   --reserve SIZE   how much of it others may take (default: at least 64MiB and 10 %)
   --threads N      threads of the engine
   --engine native  trains on the processor, also where Keras sees a GPU
+  --engine keras   Keras trains, in parts where a batch does not fit
+  --inexact        cuts also what is not proved to give the same in parts
   --strict         refuses what would run in Keras
   --arrays         tells at the end which lines made NumPy's arrays when they took most
 """
 _USAGE_ERROR = 2
 _UNITS = ("b", "k", "kb", "kib", "m", "mb", "mib", "g", "gb", "gib", "tb", "tib")
+_FLAGS = ("--strict", "--inexact", "--arrays")
 _WITH_VALUE = ("--memory", "--reserve", "--threads", "--engine")
 
 
@@ -40,9 +43,7 @@ def _fail(text: str) -> NoReturn:
 def _near(name: str) -> str:
     import difflib
 
-    known = difflib.get_close_matches(
-        name, [*_WITH_VALUE, "--strict", "--arrays", "--help"], 1, 0.5
-    )
+    known = difflib.get_close_matches(name, [*_WITH_VALUE, *_FLAGS, "--help"], 1, 0.5)
     return f" Did you mean {known[0]}?" if known else ""
 
 
@@ -55,7 +56,7 @@ def _parse(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
         if name in ("-h", "--help"):
             print(USAGE, end="")
             sys.exit(0)
-        if name in ("--strict", "--arrays") and not equals:
+        if name in _FLAGS and not equals:
             given[name[2:]] = True
         elif name in _WITH_VALUE:
             if not equals and not rest:
@@ -78,7 +79,8 @@ def _asked(given: dict[str, Any]) -> asked.Asked:
                 raise ValueError(f"--threads: expected a number, received {given['threads']!r}.")
             options["threads"] = int(given["threads"])
         what = finder.checked(given.get("memory"), given.get("strict", False),
-                              given.get("engine", "auto"), options, given["plans"])  # fmt: skip
+                              given.get("engine", "auto"), options, given["plans"],
+                              given.get("inexact", False))  # fmt: skip
     except (ValueError, TypeError) as error:
         _fail(str(error))
     what.arrays = given.get("arrays", False)

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
     from typing import Any
 
-ENGINES = ("auto", "native")
+ENGINES = ("auto", "native", "keras")
 CHILDREN = "PLIMSOLL_CHILDREN"  # what the Python processes that a program starts are asked for
 
 
@@ -21,9 +21,10 @@ class Asked:
     """memory and options: as `plimsoll.fit` takes them.
 
     strict: what the engine does not train is refused. engine: "auto" leaves models to Keras where
-    it sees a GPU, "native" does not. plans: the first training call is planned, and ends the
-    program. limit: bytes of `memory`, which NumPy's arrays are held to. arrays: what they took is
-    told at the end.
+    it sees a GPU, "native" does not, "keras" leaves all. plans: the first training call is planned,
+    and ends the program. inexact: where Keras trains, batches are cut into parts also where it is
+    not proved that parts give what the whole gives. limit: bytes of `memory`, which NumPy's arrays
+    are held to. arrays: what they took is told at the end.
     """
 
     def __init__(
@@ -33,13 +34,14 @@ class Asked:
         engine: str = "auto",
         plans: bool = False,
         options: dict[str, Any] | None = None,
+        inexact: bool = False,
         limit: int | None = None,
         arrays: bool = False,
     ) -> None:
         if engine not in ENGINES:
-            raise ValueError(f'engine: expected "auto" or "native", received {engine!r}.')
+            raise ValueError(f'engine: expected "auto", "native" or "keras", received {engine!r}.')
         self.memory, self.strict, self.engine, self.plans = memory, strict, engine, plans
-        self.options = options or {}
+        self.options, self.inexact = options or {}, inexact
         self.limit, self.arrays = limit, arrays
 
     @property

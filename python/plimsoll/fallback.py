@@ -111,7 +111,7 @@ def call_site() -> str:
     return f"{file if near.startswith('..') else near}:{frame.f_lineno}"
 
 
-def _tell(model: Any, method: str, reason: str) -> None:
+def _tell(model: Any, method: str, reason: str, how: str) -> None:
     """Once for a model and a reason; models that a loop makes at one place are one."""
     import re
 
@@ -119,7 +119,7 @@ def _tell(model: Any, method: str, reason: str) -> None:
     alike = re.sub(r"_\d+\b|\b0x[0-9a-f]+", "", reason)
     keys = {(model.name, reason), (site, alike)}
     if not keys & asked.outcome.told:
-        asked.say(f"{site}: {method} of {model.name} runs in Keras, untouched: {reason}")
+        asked.say(f"{site}: {method} of {model.name} runs in Keras, {how}: {reason}")
     asked.outcome.told |= keys
 
 
@@ -160,7 +160,7 @@ class Source:
 _gpu: list[bool] = []  # whether Keras sees one, once that is known
 
 
-def _sees_gpu() -> bool:
+def sees_gpu() -> bool:
     if not _gpu:
         _gpu.append(_finds_gpu())
     return _gpu[0]
@@ -176,7 +176,9 @@ def _finds_gpu() -> bool:
 
 def _reason_of_program(what: asked.Asked) -> str:
     """What keeps every model in Keras."""
-    if what.engine == "auto" and _sees_gpu():
+    if what.engine == "keras":
+        return 'engine="keras" was asked for.'
+    if what.engine == "auto" and sees_gpu():
         return 'Keras sees a GPU. engine="native" trains on the processor.'
     limits: Any = sys.modules.get("keras.src.backend.config")
     for name in ("max_epochs", "max_steps_per_epoch"):
@@ -216,6 +218,10 @@ class Call:
         assert what is not None
         if not self._is_complete():
             return self.in_keras()  # which says so
+        if not what.strict and not what.plans and _refusals.has(self.model, self.method):
+            from plimsoll import guard
+
+            return guard.run(self.model, self.method, self.in_keras, what)
         reason = _reason_of_program(what) or _reason_of_engine()
         if reason:
             return self._leave(what, reason)
@@ -261,8 +267,19 @@ class Call:
             asked.outcome.refused += 1
             raise Refused(f"{call_site()}: {self.method} of {self.model.name}: expected what the "
                           f"engine trains, received another: {reason}")  # fmt: skip
-        _tell(self.model, self.method, reason)
-        return self.in_keras()
+        if not is_guarded(what, self.method):
+            _tell(self.model, self.method, reason, "untouched")
+            return self.in_keras()
+        from plimsoll import guard
+
+        _tell(self.model, self.method, reason, guard.how(self.model))
+        return guard.run(self.model, self.method, self.in_keras, what)
+
+
+def is_guarded(what: asked.Asked, method: str) -> bool:
+    """Whether Keras's own steps are kept inside the limit."""
+    asks = what.memory is not None or what.engine == "keras"
+    return asks and method in ("fit", "train_on_batch") and not _reason_of_engine()
 
 
 def is_left(model: Any, method: str) -> bool:
@@ -270,4 +287,10 @@ def is_left(model: Any, method: str) -> bool:
     what = asked.current
     if what is None:
         return True
-    return not what.strict and not what.plans and _refusals.has(model, method)
+    if what.strict or what.plans or not _refusals.has(model, method):
+        return False
+    if not is_guarded(what, method):
+        return True
+    from plimsoll import guard
+
+    return guard.is_passing(model, method, what)

@@ -200,6 +200,7 @@ def checked(
     engine: str,
     options: dict[str, Any],
     plans: bool = False,
+    inexact: bool = False,
 ) -> asked.Asked:
     """What is asked for. Raises ValueError and TypeError as `fit` does for its options."""
     if memory is None:
@@ -214,12 +215,13 @@ def checked(
                              f"{bytes_asked}. Write 3GiB for 3 GiB.")  # fmt: skip
         size(options.get("reserve"), "reserve")
         Options.of({"memory": memory, **options})
-    return asked.Asked(memory, strict, engine, plans, options, bytes_asked)
+    return asked.Asked(memory, strict, engine, plans, options, inexact, bytes_asked)
 
 
 def install(
-    memory: int | str | None = None, strict: bool = False, engine: str = "auto", **options: Any
-) -> None:
+    memory: int | str | None = None, strict: bool = False, engine: str = "auto",
+    inexact: bool = False, **options: Any,
+) -> None:  # fmt: skip
     """From now on models of this process are trained by the engine, inside a limit.
 
     `model.fit`, `evaluate`, `predict` and the methods for single batches do what the functions of
@@ -228,6 +230,8 @@ def install(
 
     memory: of the whole process, as in `fit`; none: what the variable PLIMSOLL_MEMORY says.
     strict: `Refused` is raised in place of that. engine: "native" trains on the processor where
-    Keras sees a GPU too. options: as in `fit`.
+    Keras sees a GPU too, "keras" leaves all to Keras, whose own steps are then done in parts where
+    a batch does not fit. inexact: also where it is not proved that parts give what the whole gives.
+    options: as in `fit`.
     """
-    begin(checked(memory, strict, engine, options))
+    begin(checked(memory, strict, engine, options, inexact=inexact))

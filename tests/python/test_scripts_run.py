@@ -278,9 +278,13 @@ def test_the_page_of_programs(python: Any, tmp_path: Path) -> None:
     """Its program is run by its commands, and by its call in front of it."""
     page = (HERE.parents[1] / "docs/reference/scripts.md").read_text()
     program, install, *_ = re.findall(r"^```python\n(.*?)^```", page, re.S | re.M)
-    commands = re.findall(r"^    python (-m plimsoll .*)", page, re.M)[:2]
+    commands = re.findall(r"^    python (-m plimsoll .* train.py --epochs 2)", page, re.M)
+    assert len(commands) == 3
     (tmp_path / "train.py").write_text(program)
-    trained, planned = (python(*command.split()) for command in commands)
+    trained, planned, guarded = (python(*command.split()) for command in commands)
+    assert guarded.returncode == 0, guarded.stderr
+    assert "runs in Keras, in parts where a batch does not fit: engine=" in told(guarded)[0]
+    assert "accuracy 0." in guarded.stdout and "memory: at most" not in guarded.stdout
     assert trained.returncode == 0 and not told(trained), trained.stderr
     assert "memory: at most" in trained.stdout and "accuracy 0." in trained.stdout
     assert (tmp_path / "trained.keras").is_file()

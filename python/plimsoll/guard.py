@@ -1,0 +1,575 @@
+"""Keras's own engine inside the limit: training steps in parts where a whole batch takes too much.
+
+Models that Keras trains, since the engine does not, come by here with `fit` and `train_on_batch`.
+How many samples at a time fit is measured with the first batch (guard_sizes.py); a step in parts
+gives the gradient of the whole batch (guard_step.py); what is not proved to do so is not cut
+(guard_proof.py). Where the whole batch fits, Keras's own function runs and nothing is in its way.
+
+Where memory that runs out is an exception, on a GPU or with a limited address space, a step that
+fails is undone and done again in smaller parts.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from plimsoll import asked, fallback, guard_proof, guard_sizes
+from plimsoll.guard_step import CutStep, Packing, State
+from plimsoll.options import size
+
+_LOOKS_EVERY_S = 0.25  # at the peak, while nothing is cut
+_NEAR = 4  # samples of the first batch by which the layers are looked at
+
+
+class _Doubtful(Exception):
+    """What is seen only when a step has been done in parts."""
+
+
+def _mib(count: int) -> str:
+    return f"{count / guard_sizes.MIB:.1f} MiB"
+
+
+def _tensors(data: Any) -> tuple[Any, list[Any], str]:
+    """A batch as tensors, the tensors alone, and why it cannot be cut."""
+    import tensorflow as tf
+    from keras import tree
+
+    def converted(one: Any) -> Any:
+        if one is None or isinstance(one, tf.experimental.Optional):
+            return None
+        plain = isinstance(one, (tf.RaggedTensor, tf.SparseTensor))
+        return one if plain else tf.convert_to_tensor(one)
+
+    data = tree.map_structure(converted, data)
+    leaves = [one for one in tree.flatten(data) if one is not None]
+    if not all(tf.is_tensor(one) and isinstance(one, tf.Tensor) for one in leaves):
+        return data, leaves, "its data is sparse or ragged"
+    if not leaves or any(one.shape.rank == 0 for one in leaves):
+        return data, leaves, "its data has no axis of samples"
+    if len({int(one.shape[0]) for one in leaves}) != 1:
+        return data, leaves, "the tensors of a batch have different lengths"
+    return data, leaves, ""
+
+
+class Guard:
+    """Of one compiled model; `train` stands in place of Keras's train function."""
+
+    def __init__(self, model: Any, what: asked.Asked) -> None:
+        self._model: Callable[[], Any] = weakref.ref(model)
+        self.limit, self._inexact = size(what.memory), what.inexact
+        self._made_for = (model._compile_config, what.memory, what.inexact)
+        self._on_gpu = fallback.sees_gpu()
+        self._raises = guard_sizes.may_raise(self._on_gpu)
+        self._measures = self.limit is not None and not self._on_gpu
+        self._keras: Any = None
+        self._steps: dict[str, CutStep] = {}
+        self.rows = 0  # samples of a part; 0: not known yet
+        self.passes = False  # Keras's own function runs
+        self._approved = False  # whether a batch may be cut
+        self._gave_up = False  # as fewer samples do not take less
+        self._over = 0  # bytes of the last step that passed the limit
+        self._is_checked = False  # whether a step of this size has been done
+        self._looked = 0.0
+        self._shrinks_by = 0  # bytes that Keras's own function took, above the limit
+        self._told: set[str] = set()
+        self.where = ""  # the program's call
+        self._reason = guard_proof.why_never(model)  # it has been said
+        self.is_never = bool(self._reason)
+
+    def is_for(self, model: Any, what: asked.Asked) -> bool:
+        config, memory, inexact = self._made_for
+        return config is model._compile_config and memory == what.memory and inexact == what.inexact
+
+    def say(self, text: str, once: str = "") -> None:
+        """once: what is said one time, whatever its numbers are."""
+        if (once or text) not in self._told:
+            self._told.add(once or text)
+            asked.say(f"{self.where} of {self._model().name}: {text}")
+
+    def begin(self, keras_function: Any, where: str) -> None:
+        self._keras, self.where = keras_function, where
+
+    def end(self) -> None:
+        self._keras = None
+
+    def beside(self, in_keras: Callable[[], Any], where: str) -> Any:
+        """A call that is Keras's or the program's alone; what it took is looked at when it ends."""
+        self.where = where
+        measures = self._measures and guard_sizes.reset_peak()
+        answer = in_keras()
+        taken = guard_sizes.peak() if measures else 0
+        if self.limit is not None and taken > self.limit:
+            self._passed(taken)
+        return answer
+
+    def look(self) -> None:
+        """At the peak, now and then: what Keras's own function took."""
+        now = time.monotonic()
+        if not self._measures or now - self._looked < _LOOKS_EVERY_S:
+            return
+        if self._looked == 0.0:
+            guard_sizes.reset_peak()
+        self._looked = now
+        assert self.limit is not None
+        taken = guard_sizes.peak()
+        if taken > self.limit:
+            self._passed(taken)
+
+    def _passed(self, taken: int) -> None:
+        """The limit, in a step of Keras's own."""
+        assert self.limit is not None
+        if self._reason:
+            self.say(f"the process has passed the limit of {_mib(self.limit)}, and a batch is not "
+                     f"cut into parts: {self._reason}.")  # fmt: skip
+        else:
+            self.passes, self._is_checked, self._shrinks_by = False, False, taken
+
+    def _leave_whole(self, why: str) -> None:
+        """Nothing is cut from now on."""
+        self._reason, self.passes, self.rows = why, not self._raises, sys.maxsize
+        self.say(f"a batch is not cut into parts: {why}.")
+
+    def train(self, iterator: Any) -> Any:
+        """Keras's train function: steps on batches of an iterator."""
+        if self.passes:
+            logs = self._keras(iterator)
+            self.look()
+            return logs
+        logs = None
+        for _ in range(self._model().steps_per_execution):
+            try:
+                data = next(iterator)
+            except StopIteration:
+                if logs is None:
+                    raise
+                break
+            logs = self._batch(data, getattr(iterator, "element_spec", None))
+        return logs
+
+    def _batch(self, data: Any, element: Any) -> Any:
+        data, tensors, why = _tensors(data)
+        step = None if why else self._step(data, element, tensors)
+        if step is None:
+            if why:
+                self._leave_whole(why)
+            self.passes = True
+            return self._keras(iter([data]))
+        batch = int(tensors[0].shape[0])
+        if self.rows == 0:
+            self._choose(step, tensors, batch)
+        if self._shrinks_by:
+            self._fewer(step, tensors, min(batch, self.rows), self._shrinks_by)
+            self._shrinks_by = 0
+        return self._train(step, tensors, batch)
+
+    def _step(self, data: Any, element: Any, tensors: list[Any]) -> CutStep | None:
+        packing = Packing(data, element)
+        if packing.key not in self._steps:
+            try:
+                step = CutStep(self._model(), packing, [one[:1] for one in tensors])
+            except Exception as error:
+                text = str(error).strip().splitlines()
+                self._leave_whole(f"its step cannot be done in parts ({type(error).__name__}"
+                                  f"{': ' + text[0][:100] if text else ''})")  # fmt: skip
+                return None
+            self._steps[packing.key] = step
+        return self._steps[packing.key]
+
+    def _choose(self, step: CutStep, tensors: list[Any], batch: int) -> None:
+        """How many samples at a time, from what small parts take."""
+        self.rows = batch
+        known = guard_sizes.remembered(self._key(step, batch))
+        if known is None and not self._measures:
+            return
+        rows = known if known is not None else self._measured(step, tensors, batch)
+        if rows >= batch:
+            return
+        if not self._is_approved(step, tensors, rows):
+            return
+        if known is None:
+            rows = self._verified(step, tensors, batch, rows)
+        self.rows = max(rows, 1)
+        if rows == 0:
+            self.say("not even one sample at a time is within the limit; it is trained one by one.")
+
+    def _verified(self, step: CutStep, tensors: list[Any], batch: int, rows: int) -> int:
+        """Measured at the size itself, and at smaller ones where it takes more than predicted."""
+        assert self.limit is not None
+        while rows > 0:
+            rows = guard_sizes.even(batch, rows)
+            found = self._probe(step, tensors, rows)
+            if found is not None and found.has_room(batch, self.limit):
+                return rows
+            rows = rows * 4 // 5
+            if found is not None and found.live is not None:
+                return max(rows, 1)  # what was taken stays taken: smaller ones show nothing
+        return 0
+
+    def _key(self, step: CutStep, batch: int) -> str:
+        import keras
+
+        model = self._model()
+        layers = [f"{type(one).__module__}.{type(one).__qualname__}"
+                  for one in guard_proof.layers_of(model)]  # fmt: skip
+        weights = [(tuple(one.shape), str(one.dtype)) for one in model.variables]
+        loss = re.sub(r"0x[0-9a-f]+", "", str(model.loss))
+        return guard_sizes.digest(
+            layers, weights, step.packing.key, batch, self.limit, keras.__version__, loss,
+            type(model.optimizer).__qualname__, self._on_gpu, model.run_eagerly, model.jit_compile,
+        )  # fmt: skip
+
+    def _measured(self, step: CutStep, tensors: list[Any], batch: int) -> int:
+        assert self.limit is not None
+        points: guard_sizes.Points = []
+        if not guard_sizes.reset_peak():
+            self.say("what a step takes cannot be measured here (/proc/self/clear_refs): it is "
+                     "cut where memory runs out alone.")  # fmt: skip
+            self._measures = False
+            return batch
+        takes = 0
+        live: guard_sizes.Points = []
+        self._probe(step, tensors, 1)  # what is there once is there afterwards
+        while True:
+            measures, rows = (
+                guard_sizes.choose_pooled(points, live, batch, self.limit, takes)
+                if live
+                else guard_sizes.choose(points, batch, self.limit, takes)
+            )
+            if not measures:
+                return rows
+            found = self._probe(step, tensors, rows)
+            if found is None:
+                return max((one for one, _ in points), default=0)
+            takes = found.beside_parts(batch)
+            points.append((rows, found.taken))
+            if found.live is not None:
+                live.append((rows, found.live))
+
+    def _probe(self, step: CutStep, tensors: list[Any], rows: int) -> guard_sizes.Found | None:
+        """One part, undone; None: memory ran out."""
+        before = State(step.variables())
+        guard_sizes.release()
+        guard_sizes.reset_peak()
+        held = guard_sizes.live(resets=True)
+        failed = False
+        live, sums, kept = None, 0, 0
+        try:
+            flat, small, predictions = step.part([one[:rows] for one in tensors], _ones(step), 1.0)
+            most = guard_sizes.live(resets=False)
+            live = None if held is None or most is None else most - held
+            sums = sum(_bytes(one) for one in flat)
+            kept = sum(_bytes(one) for some in predictions for one in some) // rows
+            del flat, small, predictions
+        except Exception as error:
+            if not guard_sizes.is_of_memory(error):
+                raise
+            failed = True
+        before.restore()
+        return None if failed else guard_sizes.Found(guard_sizes.peak(), live, sums, kept)
+
+    def _may_cut(self, step: CutStep, tensors: list[Any], rows: int) -> bool:
+        """Whether parts give what the whole gives; says why not, and what differs where they do."""
+        few = [one[: min(max(rows, 2), _NEAR)] for one in tensors]
+        why = "; ".join(step.traced.doubts) or self._coupled(step, few)
+        if why and not self._inexact:
+            self._leave_whole(f"{why}. --inexact cuts it all the same")
+            return False
+        differs = [f"it is cut all the same (--inexact), though {why}"] if why else []
+        if step.has_statistics:
+            differs.append("BatchNormalization takes its statistics of a part")
+        if step.draws():
+            differs.append("random layers draw other numbers")
+        if differs:
+            self.say(f"in parts it differs from a whole batch: {'; '.join(differs)}.")
+        return True
+
+    def _coupled(self, step: CutStep, tensors: list[Any]) -> str:
+        before = State(step.variables())
+        modes = [False] if step.has_statistics or step.draws() else [False, True]
+        found = []
+        try:
+            for mode in modes:
+                look = step.looking(mode)
+
+                def ask(part: list[Any], look: Callable[..., Any] = look) -> Any:
+                    before.restore()
+                    return look(part)
+
+                found.append(guard_proof.coupled(ask, tensors, step.draws()))
+        except Exception as error:
+            return f"its layers cannot be looked at ({type(error).__name__})"
+        finally:
+            before.restore()
+        return next((one for one in found if one), "")
+
+    def _is_approved(self, step: CutStep, tensors: list[Any], rows: int) -> bool:
+        """As _may_cut, asked once."""
+        if not self._approved:
+            self._approved = not self._reason and self._may_cut(step, tensors, rows)
+        return self._approved
+
+    def _train(self, step: CutStep, tensors: list[Any], batch: int) -> Any:
+        """One batch, in the parts that are known to fit, or in smaller ones where they do not."""
+        while True:
+            rows = guard_sizes.even(batch, min(self.rows, batch))
+            before = State(step.variables())
+            whole = self._whole_state() if self._keeps_whole else None
+            if self._measures:
+                if not self._is_checked:
+                    guard_sizes.release()
+                guard_sizes.reset_peak()
+            why, doubt, phase = "", "", ["parts"]
+            try:
+                logs = self._parts(step, tensors, batch, rows, before, phase)
+            except _Doubtful as error:
+                doubt = str(error)
+            except Exception as error:
+                if not guard_sizes.is_of_memory(error) or (phase[0] == "update" and whole is None):
+                    raise
+                why = type(error).__name__
+            if not why and not doubt:
+                self._done(step, tensors, rows)
+                return logs
+            before.restore()
+            if whole is not None:
+                whole.restore()
+            del before, whole
+            gc.collect()
+            if doubt:
+                self._leave_whole(f"{doubt}. --inexact cuts it all the same")
+            else:
+                self._shrink(step, tensors, rows, why)
+
+    @property
+    def _keeps_whole(self) -> bool:
+        """Whether an update may fail. On a GPU, where copies are dear, until one has been done: the
+        next ones take the same."""
+        return self._raises and not (self._on_gpu and self._is_checked)
+
+    def _whole_state(self) -> State:
+        """Weights and the optimizer's variables: what an update changes."""
+        model = self._model()
+        return State([*model.trainable_variables, *model.optimizer.variables])
+
+    def _shrink(self, step: CutStep, tensors: list[Any], rows: int, why: str) -> None:
+        """After a step that failed and was undone."""
+        import tensorflow as tf
+
+        if rows == 1 or self._reason or not self._is_approved(step, tensors, -(-rows // 2)):
+            raise tf.errors.ResourceExhaustedError(
+                None, None,
+                f"{self.where} of {self._model().name}: a step with {rows} samples at a time does "
+                f"not fit ({why}), and the batch is not cut further"
+                f"{': ' + self._reason if self._reason else ''}. Name a smaller batch_size.",
+            )  # fmt: skip
+        self.rows, self._is_checked = -(-rows // 2), False
+        self.say(f"a step with {rows} samples at a time does not fit ({why}): it was undone, and "
+                 f"is done again with {self.rows} at a time.")  # fmt: skip
+
+    def _done(self, step: CutStep, tensors: list[Any], rows: int) -> None:
+        """What the step took, against the limit."""
+        batch = int(tensors[0].shape[0])
+        taken = guard_sizes.peak() if self._measures else 0
+        if self.limit is not None and taken > self.limit and not self._reason:
+            if self._fewer(step, tensors, rows, taken):
+                return
+        if self._is_checked:
+            return
+        self._is_checked = True
+        guard_sizes.remember(self._key(step, batch), rows, taken)
+        if rows >= batch:
+            self.passes = self._measures and not self._raises
+        else:
+            most = f", {_mib(taken)} at most" if taken else ""
+            parts = -(-batch // rows)
+            self.say(f"a batch of {batch} samples is trained in {parts} parts of {rows}{most}.")
+
+    def _fewer(self, step: CutStep, tensors: list[Any], rows: int, taken: int) -> bool:
+        """After a step that passed the limit. False: the next ones are as they were."""
+        assert self.limit is not None
+        fewer = max(1, min(rows - 1, rows * 4 // 5))
+        is_lower = self._over == 0 or taken < self._over - guard_sizes.MIB
+        self._over = taken
+        guard_sizes.release()
+        if self._gave_up or rows == 1 or not is_lower:
+            self._gave_up = True
+            self.say(f"the process takes {_mib(taken)}, above the limit of {_mib(self.limit)}, "
+                     f"also with {rows} samples at a time.", "also")  # fmt: skip
+            return False
+        if not self._is_approved(step, tensors, fewer):
+            return False
+        self.rows, self._is_checked = fewer, False
+        self.say(f"a step with {rows} samples at a time took {_mib(taken)}, above the limit of "
+                 f"{_mib(self.limit)}: the next ones have fewer.")  # fmt: skip
+        return True
+
+    def _parts(
+        self,
+        step: CutStep,
+        tensors: list[Any],
+        batch: int,
+        rows: int,
+        before: State,
+        phase: list[str],
+    ) -> Any:
+        import tensorflow as tf
+
+        pieces = [[one[at : at + rows] for one in tensors] for at in range(0, batch, rows)]
+        shares = _shares(step, pieces, batch)
+        sparse: list[list[Any]] = []
+        predictions: list[list[list[Any]]] = []
+        for index, piece in enumerate(pieces):
+            share = int(piece[0].shape[0]) / batch
+            flat, small, seen = step.part(piece, shares[index], share)
+            sparse.append(_of_rows(step, flat))
+            predictions.append(seen)
+            if len(pieces) > 1:
+                step.store(flat, small) if index == 0 else step.add(flat, small)
+                del flat, small
+        if len(pieces) > 1:
+            if not self._is_checked and not self._inexact:
+                changed = before.changed(step.watched())
+                if changed:
+                    raise _Doubtful(f"{changed} changes in each part")
+            sums = [one.read_value() for one in step.sums]
+            count = len(sums) - step.count_of_small
+            flat, small = _merged(step, sums[:count], sparse), sums[count:]
+        phase[0] = "update"
+        logs = step.update(_as_gradients(step, flat), small, batch)
+        if step.gathers:
+            joined = [
+                [tf.concat(list(some), 0) for some in zip(*each)] for each in zip(*predictions)
+            ]
+            logs = step.told(tensors, joined)
+        return logs
+
+
+def _bytes(tensor: Any) -> int:
+    return int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
+
+
+def _ones(step: CutStep) -> list[float]:
+    return [1.0] * max(1, len(step.traced.shares))
+
+
+def _shares(step: CutStep, pieces: list[list[Any]], batch: int) -> list[list[float]]:
+    """Of each part, by loss."""
+    kinds = [step.traced.shares[index] for index in sorted(step.traced.shares)]
+    if len(pieces) == 1:
+        return [_ones(step)]
+    counts: list[Any] = [[0.0] * len(kinds)] * len(pieces)
+    if "counted" in kinds:
+        counts = [step.counts(piece) for piece in pieces]
+    found = []
+    for piece, own in zip(pieces, counts):
+        share = int(piece[0].shape[0]) / batch
+        row = []
+        for index, kind in enumerate(kinds):
+            total = sum(float(one[index]) for one in counts)
+            counted = float(own[index]) / total if total else 0.0
+            row.append({"rows": share, "sum": 1.0, "counted": counted}[kind])
+        found.append(row or [1.0])
+    return found
+
+
+def _of_rows(step: CutStep, flat: list[Any]) -> list[Any]:
+    """What of a part's gradients are rows of a table and which ones, pair by pair."""
+    own, found = iter(flat), list[Any]()
+    for kind in step.traced.kinds:
+        if kind == "rows":
+            found.append((next(own), next(own)))
+        elif kind == "dense":
+            next(own)
+    return found
+
+
+def _merged(step: CutStep, dense: list[Any], sparse: list[list[Any]]) -> list[Any]:
+    """Gradients of the whole batch as one part gives them; rows of tables one after the other."""
+    import tensorflow as tf
+
+    sums, tables = iter(dense), iter(zip(*sparse))
+    flat = []
+    for kind in step.traced.kinds:
+        if kind == "dense":
+            flat.append(next(sums))
+        elif kind == "rows":
+            flat += [tf.concat(list(one), 0) for one in zip(*next(tables))]
+    return flat
+
+
+def _as_gradients(step: CutStep, flat: list[Any]) -> list[Any]:
+    """As Keras's optimizer takes them."""
+    import tensorflow as tf
+
+    own, found = iter(flat), list[Any]()
+    for kind, variable in zip(step.traced.kinds, step.weights):
+        if kind == "none":
+            found.append(None)
+        elif kind == "dense":
+            found.append(next(own))
+        else:
+            values, indices = next(own), next(own)
+            found.append(tf.IndexedSlices(values, indices, tf.constant(variable.shape, tf.int64)))
+    return found
+
+
+_guards: weakref.WeakKeyDictionary[Any, Guard] = weakref.WeakKeyDictionary()
+
+
+def _of(model: Any, what: asked.Asked) -> Guard | None:
+    keras: Any = sys.modules["keras"]
+    if keras.backend.backend() != "tensorflow":
+        return None
+    found = _guards.get(model)
+    if found is None or not found.is_for(model, what):
+        found = _guards[model] = Guard(model, what)
+    return found
+
+
+def how(model: Any) -> str:
+    """In which way Keras trains it, for the line that says so."""
+    keras: Any = sys.modules["keras"]
+    if keras.backend.backend() != "tensorflow":
+        return f"untouched (on {keras.backend.backend()} a batch is not cut into parts)"
+    why = guard_proof.why_never(model)
+    if why:
+        return f"untouched (a batch is not cut into parts: {why})"
+    return "in parts where a batch does not fit"
+
+
+def is_passing(model: Any, method: str, what: asked.Asked) -> bool:
+    """Whether Keras's own method may run without further ado."""
+    found = _guards.get(model)
+    if found is None or method != "train_on_batch" or not found.passes:
+        return False
+    if not found.is_for(model, what):
+        return False
+    found.look()
+    return found.passes
+
+
+def run(model: Any, method: str, in_keras: Callable[[], Any], what: asked.Asked) -> Any:
+    """Keras's own method, with its steps kept inside the limit."""
+    guard = _of(model, what)
+    if guard is None:
+        return in_keras()
+    where = f"{fallback.call_site()}: {method}"
+    if guard.is_never:
+        return guard.beside(in_keras, where)
+    model.make_train_function()
+    own = model.train_function
+    ours = guard.train
+    guard.begin(own, where)
+    model.train_function = ours
+    try:
+        return in_keras()
+    finally:
+        if model.train_function is ours:
+            model.train_function = own
+        guard.end()
