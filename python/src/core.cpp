@@ -24,12 +24,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/format.h"
-#include "base/log.h"
 #include "base/process_memory.h"
 #include "data/dataset_stages.h"
 #include "formats/keras/live_model.h"
 #include "gradients.h"
 #include "layers/training/optimizers.h"
+#include "manners.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
 #include "report/plan_text.h"
@@ -656,10 +656,7 @@ NB_MODULE(_core, module) {
   using namespace plimsoll;
   module.attr("__version__") = PLIMSOLL_VERSION;
   module.doc() = "The engine of Plimsoll for models that live in a Python program.";
-  set_log_sink([](LogLevel, std::string_view line) {
-    const nb::gil_scoped_acquire lock;
-    PySys_FormatStderr("plimsoll: %s\n", std::string(line).c_str());
-  });
+  python::keep_manners();
   python::bind_errors(module);
   python::bind_settings(module);
   python::bind_engine(module);

@@ -156,3 +156,27 @@ def test_a_large_variable_is_handed_back_within_the_limit(call: str, package: Pa
     peak, memory, reserve = map(int, done.stdout.split()[-3:])
     assert reserve >= max(6000 * 9000 * 4, memory // 10)
     assert peak <= memory, (peak, memory)
+
+
+DAEMON = """
+import threading
+import keras, numpy as np, plimsoll
+
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+model.compile("sgd", "mse")
+plimsoll.train_on_batch(model, np.ones((8, 4), "float32"), np.ones((8, 2), "float32"))
+
+def wait(held):
+    threading.Event().wait()
+
+threading.Thread(target=wait, args=(model,), daemon=True).start()
+"""
+
+
+def test_a_thread_that_runs_on_at_the_end(package: Path) -> None:
+    """What it holds outlives the interpreter, and nothing is printed about that."""
+    environment = {**os.environ, "PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run([sys.executable, "-c", DAEMON], env=environment,
+                          capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0
+    assert "nanobind" not in done.stderr and "plimsoll" not in done.stderr
