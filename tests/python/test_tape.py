@@ -224,3 +224,15 @@ def test_data_that_the_engine_refuses_are_tensorflows(monkeypatch: pytest.Monkey
     plain, ours, outcome = _twice(closure, monkeypatch, act)
     assert outcome.taken == 2
     _same(plain, ours)
+
+
+def test_a_model_that_its_first_batch_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the weights that TensorFlow's first trace would draw."""
+
+    def program(function: Any) -> Any:
+        model = keras.Sequential([keras.layers.Dense(5, "relu"), keras.layers.Dense(3, "softmax")])
+        return closure(function, keras.optimizers.SGD(0.1), model)
+
+    plain, ours, outcome = _twice(program, monkeypatch, lambda step, *_: _steps(step, 3))
+    assert outcome.taken == 3
+    _same(plain, ours)

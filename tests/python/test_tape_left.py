@@ -81,7 +81,8 @@ LEFT: dict[str, tuple[dict[str, str], str]] = {
         {"between": "gradients, _ = tf.clip_by_global_norm(gradients, 1.0)",
          "optimizer": "SGD(0.1, clipnorm=1.0) or keras.optimizers.SGD"}, "clipped once"),
     "a part of a trained model": (
-        {"layers": "part := keras.Sequential([L.Dense(6)]),", "variables": "part.trainable_variables"},
+        {"layers": "part := keras.Sequential([L.Dense(6)]),",
+         "variables": "part.trainable_variables"},
         "the variables of the model that is called"),
     "penalties of values": ({"layers": "L.ActivityRegularization(0.01),"},
                             "ActivityRegularization"),

@@ -326,3 +326,31 @@ def test_beside_steps_of_other_ways() -> None:
         for _ in range(4):
             theirs.train_on_batch(X, Y)
     assert_like(theirs, ours)
+
+
+def test_what_a_tape_leaves_out() -> None:
+    """Penalties of layers, and training mode; metrics are the program's objects."""
+
+    def made(*layers: Any) -> keras.Model:
+        keras.backend.clear_session()
+        keras.utils.set_random_seed(4)
+        return keras.Sequential([keras.Input((4,)), L.Dense(6, kernel_regularizer="l2"), *layers,
+                                 L.Dense(1)])  # fmt: skip
+
+    model, metric = made(), keras.metrics.MeanAbsoluteError()
+    with tf.GradientTape() as tape:
+        outputs = model(X[:16])
+        loss = keras.losses.MeanSquaredError()(Y[:16], outputs)
+    expected = tape.gradient(loss, model.trainable_variables)
+    trainer = plimsoll.Trainer(model, "sgd", "mse", losses=False, training=False, updates=[metric])
+    for _ in range(2):
+        received = trainer.accumulate(X[:16], Y[:16], return_dict=True)
+    np.testing.assert_allclose(received["loss"], float(loss), rtol=1e-5)
+    for one, other in zip(expected, trainer.gradients(), strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(metric.result(), np.abs(Y[:16] - outputs).mean(), rtol=1e-5)
+    assert float(metric.count) == 32
+    with pytest.raises(plimsoll.Refused, match="BatchNormalization"):
+        plimsoll.Trainer(made(L.BatchNormalization()), "sgd", "mse", training=False)
+    with pytest.raises(plimsoll.Refused, match="a mean over samples"):
+        plimsoll.Trainer(made(), "sgd", "mse", updates=[keras.metrics.AUC()])
