@@ -169,6 +169,17 @@ def with_states(m: Made) -> Any:
     return L.LSTM(3, return_sequences=True)(m.bare, initial_state=[h, c]) + y
 
 
+def conv_steps(x: Any) -> Any:
+    """Steps of an image of width 1; the mask of steps stays where it is put on again."""
+    return L.TimeDistributed(L.Reshape((WIDTH, 1)))(x)
+
+
+def conv_lstm_with_states(m: Made) -> Any:
+    _, h, c = L.ConvLSTM1D(2, 2, return_state=True, padding="same")(conv_steps(m.bare))
+    y = L.ConvLSTM1D(2, 2, return_sequences=True, padding="same")
+    return y(conv_steps(m.x), initial_state=[h, c])
+
+
 def recipe(m: Made) -> Any:
     """Attention over time as it is often written by hand."""
     y = L.LSTM(WIDTH, return_sequences=True)(m.x)
@@ -244,6 +255,14 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
         [L.LSTMCell(3), L.GRUCell(2)], return_sequences=True, go_backwards=True
     )(m.x),
     "Bidirectional": lambda m: L.Bidirectional(L.GRU(3, return_sequences=True))(m.x),
+    "ConvLSTM1D": lambda m: L.ConvLSTM1D(2, 2)(conv_steps(m.x)),
+    "ConvLSTM1D sequences": lambda m: L.ConvLSTM1D(
+        2, 2, padding="same", return_sequences=True, go_backwards=True
+    )(conv_steps(m.x)),
+    "ConvLSTM1D zero_output": lambda m: L.ConvLSTM1D(
+        2, 2, return_sequences=True, zero_output_for_mask=True
+    )(conv_steps(m.x)),
+    "ConvLSTM1D states": conv_lstm_with_states,
     "Bidirectional last": lambda m: L.Bidirectional(L.LSTM(3), merge_mode="sum")(m.x),
     "Attention to bare": lambda m: L.Attention()([m.x, m.bare]),
     "Attention to masked": lambda m: L.Attention()([m.bare, m.other]),

@@ -101,8 +101,9 @@ TEST(OptimizerTest, Refusals) {
     return error_of([&] { parse_optimizer(text); }, ErrorKind::kConfig);
   };
   EXPECT_EQ(usage("adan"),
-            "--optimizer: optimizer: expected one of adadelta, adagrad, adam, adamw, adamax, ftrl, "
-            "lion, nadam, rmsprop, sgd, received \"adan\". Did you mean \"adam\"?");
+            "--optimizer: optimizer: expected one of adadelta, adafactor, adagrad, adam, adamw, "
+            "adamax, ftrl, lamb, lion, muon, nadam, rmsprop, sgd, schedulefreeadamw, received "
+            "\"adan\". Did you mean \"adam\"?");
   EXPECT_EQ(usage("adam(beta1=0.9)"),
             "--optimizer: adam, beta1: expected no such option, received 0.9. Did you mean "
             "\"beta_1\"?");
