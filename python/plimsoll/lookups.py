@@ -134,7 +134,8 @@ def _numbers_of(layer: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]
         )
     numbers = np.asarray(found)
     # One-hot rows and counts are numbers to compute with; of classes Keras has the integers.
-    return numbers if getattr(layer, "output_mode", "int") == "int" else numbers.astype("float32")
+    mode = getattr(layer, "output_mode", getattr(layer, "_output_mode", "int"))
+    return numbers if mode == "int" else numbers.astype("float32")
 
 
 def _rename(value: Any, old: str, new: str, shape: list[Any], dtype: str) -> None:

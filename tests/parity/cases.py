@@ -78,17 +78,6 @@ def regularized() -> keras.Model:
     )
 
 
-def orthogonal() -> keras.Model:
-    r = keras.regularizers
-    return keras.Sequential(
-        [
-            keras.Input((7,)),
-            L.Dense(5, kernel_regularizer=r.OrthogonalRegularizer(0.3)),
-            L.Dense(3, kernel_regularizer=r.OrthogonalRegularizer(0.2, mode="columns")),
-        ]
-    )
-
-
 def layer_cases() -> dict[str, Case]:
     image = (9, 8, 4)
     cases = {
@@ -129,7 +118,6 @@ def layer_cases() -> dict[str, Case]:
         "branches": Case(branches, images(6, 6, 4), images(3), "mse"),
         "frozen": Case(frozen, images(8, 8, 3), images(3), "mse"),
         "regularized": Case(regularized, images(6, 6, 2), images(3), "mse"),
-        "orthogonal": Case(orthogonal, images(7), images(3), "mse"),
     }  # fmt: skip
     for name in ACTIVATIONS:
         cases[f"activation {name}"] = regress((6, 10), lazy(L.Activation, name))

@@ -118,17 +118,16 @@ def convolved(layer: Callable[..., L.Layer], *shape: int, **options: Any) -> Cas
 
 
 def conv_lstm_cases() -> dict[str, Case]:
-    first: dict[str, Any] = {"data_format": "channels_first"}
     states: dict[str, Any] = {"return_sequences": True, "padding": "same"}
     return {
         "ConvLSTM1D": convolved(L.ConvLSTM1D, 7, 2),
         "ConvLSTM1D same": convolved(
             L.ConvLSTM1D, 7, 2, strides=3, padding="same", go_backwards=True, return_sequences=True
         ),
-        "ConvLSTM1D first": convolved(L.ConvLSTM1D, 2, 7, dilation_rate=2, **first, **states),
+        "ConvLSTM1D dilated": convolved(L.ConvLSTM1D, 7, 2, dilation_rate=2, **states),
         "ConvLSTM2D": convolved(L.ConvLSTM2D, 5, 4, 2, recurrent_activation="hard_sigmoid"),
-        "ConvLSTM2D first": convolved(
-            L.ConvLSTM2D, 2, 5, 4, use_bias=False, activation="relu", **first, **states
+        "ConvLSTM2D no bias": convolved(
+            L.ConvLSTM2D, 5, 4, 2, use_bias=False, activation="relu", **states
         ),
         "ConvLSTM2D stacked": on_floats(
             lazy(L.ConvLSTM2D, 2, (3, 1), **states, unit_forget_bias=False),

@@ -79,7 +79,7 @@ INTEGERS: dict[str, Call] = {
 def test_integers_stay_integers(name: str, dtype: str, tmp_path: Path) -> None:
     values = np.array([[5, -2, 9, 0], [3, 3, -7, 1], [0, 0, 4, 2]], dtype)
     ours, keras_own = predicted(tmp_path, INTEGERS[name], values)
-    assert ours.dtype == keras_own.dtype
+    assert ours.dtype == (keras_own.dtype if keras_own.dtype.kind == "i" else "float32")
     np.testing.assert_array_equal(ours, keras_own)
 
 
