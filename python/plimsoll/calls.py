@@ -130,8 +130,8 @@ def prepared_fit(
                               validation_steps)  # fmt: skip
         epochs_of = partial(run.batches, x, steps_per_epoch, class_weight, shuffle, held)
         return PreparedFit(events, lambda: run.run(epochs_of()))
-    samples = data.samples_of(known.engine, x, y, sample_weight)
-    samples, validation = loop._validation(known.engine, validation_data, validation_split, samples)
+    samples = known.samples_of(x, y, sample_weight)
+    samples, validation = loop._validation(known, validation_data, validation_split, samples)
     if class_weight:  # of what is trained on alone
         data.weigh_classes(samples, class_weight)
     batch = data.batch_size_of(samples.rows, batch_size, steps_per_epoch)

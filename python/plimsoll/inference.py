@@ -103,14 +103,13 @@ class Batches:
     ) -> None:  # fmt: skip
         """`x`: arrays, Samples of them, or what yields batches."""
         self._known, self._labels = known, labels
-        engine = known.engine
         self.whole: data.Samples | None = None
         self.batch = batch or data.BATCH
         self.count: int | None
         if isinstance(x, data.Samples):
             self.whole = x
         elif not data.is_iterated(x):
-            self.whole = data.samples_of(engine, x, y, weights)
+            self.whole = known.samples_of(x, y, weights)
             known.check_sizes(self.whole)
         if self.whole is None:
             self._source, self.count = data.batches_of(x)
@@ -132,8 +131,8 @@ class Batches:
             return
         for one in self._source:
             x, y, weights = data.unpacked(one)
-            samples = data.samples_of(self._known.engine, x, y if self._labels else None,
-                                      weights if self._labels else None)  # fmt: skip
+            samples = self._known.samples_of(x, y if self._labels else None,
+                                             weights if self._labels else None)  # fmt: skip
             self._known.check_sizes(samples)
             yield samples
 

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from plimsoll import _core, sizes, sync
-from plimsoll.data import Samples
+from plimsoll.data import Samples, samples_of
 from plimsoll.errors import Refused, translate
 from plimsoll.kept import Session, release_all
+from plimsoll.lookups import Lookups
 from plimsoll.stamp import Stamp
 from plimsoll.variables import Variables
 from plimsoll.versions import check_backend, check_model, keras_module
@@ -155,9 +156,11 @@ def check_identity(model: Any, asked: dict[str, Any] | None = None) -> None:
         )
     for method in _replaced(model, _OF_MODEL):
         raise Refused(f"{model.name}: {method} was replaced: expected Keras's own.")
+    in_keras = set(Lookups(model).parts())
     found = [
         f"layer {layer.name}: {text}"
         for layer in model._flatten_layers(include_self=False, recursive=True)
+        if id(layer) not in in_keras
         for text in _foreign_parts(layer)
     ]
     found += [f"{text} is the program's own" for text in
@@ -260,6 +263,7 @@ class Live:
             self.engine = _core.Engine(config, model.name)
         except _core.EngineError as error:
             raise translate(error) from None
+        self.lookups = Lookups(model)
         self.variables = self.engine.variables()
         self.weight_count = self.engine.weight_count
         self.largest = max(map(_bytes_of, self.variables), default=0)
@@ -293,6 +297,14 @@ class Live:
     def check_sizes(self, samples: Samples) -> None:
         """Raises Refused where sizes that the model leaves open differ from the call's first."""
         sizes.check_alike(self.model, self.shapes, samples.x)
+
+    def samples_of(
+        self, x: Any, y: Any = None, sample_weight: Any = None,
+        class_weight: dict[int, float] | None = None,
+    ) -> Samples:  # fmt: skip
+        """Arrays by the model's inputs and outputs. Raises ValueError and TypeError."""
+        x = self.lookups.numbers(x) if self.lookups else x
+        return samples_of(self.engine, x, y, sample_weight, class_weight)
 
     def session(self, kind: str) -> Session:
         """What is kept for calls of a kind. Raises ValueError while another call runs."""
@@ -461,7 +473,10 @@ def serialized(model: Any, asked: dict[str, Any] | None = None, shapes: sizes.Sh
     if training:
         written["compile_config"] = _described("", training, {})
     sizes.fill(model, written, shapes)
-    return json.dumps(written)
+    lookups = Lookups(model)
+    if not lookups:
+        return json.dumps(written)
+    return json.dumps(lookups.described(json.loads(json.dumps(written))))
 
 
 def live_model(model: Any, x: Any = None, shapes: sizes.Shapes = ()) -> Live:

@@ -163,7 +163,7 @@ class Callbacks(Listener):
 
 
 def _validation(
-    engine: _core.Engine, validation_data: Any, part: float, samples: data.Samples
+    known: live.Live, validation_data: Any, part: float, samples: data.Samples
 ) -> tuple[data.Samples, data.Samples | None]:
     if validation_data is not None:
         x, y, weights = data.unpacked(validation_data)
@@ -172,7 +172,7 @@ def _validation(
                 "validation_data: expected arrays beside a training set of arrays, received "
                 f"{type(validation_data).__name__}. Give arrays, or train on batches too."
             )
-        return samples, data.samples_of(engine, x, y, weights)
+        return samples, known.samples_of(x, y, weights)
     if part:
         return data.split(samples, part)
     return samples, None
@@ -362,7 +362,7 @@ class Fit:
             for batch in epochs.epoch(self.callbacks.begin_batch):
                 if not isinstance(batch, data.Samples):
                     x, y, weights = data.unpacked(batch)
-                    batch = data.samples_of(self.known.engine, x, y, weights, class_weight)
+                    batch = self.known.samples_of(x, y, weights, class_weight)
                     self.known.check_sizes(batch)
                 _build_metrics(self.known.model, batch.y)
                 self.batch = max(self.batch, batch.rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll import data, live
+from plimsoll import live
 from plimsoll.inference import Caller, by_name, in_order, outputs_like
 from plimsoll.options import Options
 from plimsoll.versions import reported
@@ -21,7 +21,7 @@ def train(
     known = live.live_model(model, x)
     how.handed = known.largest
     session = known.session("train")
-    samples = data.samples_of(known.engine, x, y, sample_weight, class_weight)
+    samples = known.samples_of(x, y, sample_weight, class_weight)
     lent = session.lent(known.read_by_engine(training=True), known)
     arrays = samples.arrays()
     try:
@@ -42,7 +42,7 @@ def test(
 ) -> Any:  # fmt: skip
     known = live.live_model(model, x)
     caller = Caller(known, how, "evaluate")
-    samples = data.samples_of(known.engine, x, y, sample_weight)
+    samples = known.samples_of(x, y, sample_weight)
     try:
         logs = caller.evaluate(samples, (samples.rows, 0))
     finally:
@@ -55,7 +55,7 @@ def test(
 def predict(model: Any, x: Any, how: Options) -> Any:
     known = live.live_model(model, x)
     caller = Caller(known, how, "predict")
-    samples = data.samples_of(known.engine, x)
+    samples = known.samples_of(x)
     try:
         return outputs_like(model, list(caller.predict(samples, (samples.rows, 0))))
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from plimsoll import calls, data, isolate, live, sizes
+from plimsoll import calls, isolate, live, sizes
 from plimsoll.answers import PlanAnswer
 from plimsoll.data import BATCH
 from plimsoll.errors import Refused
@@ -54,7 +54,7 @@ def _measured(
     known = live.live_model(model, shapes=shapes)
     options = {**options, "memory": None, "reserve": None}
     there, how, engine = isolate.elsewhere(known, options, share)
-    samples = data.samples_of(known.engine, x, y)
+    samples = known.samples_of(x, y)
     if samples.rows < batch:
         raise ValueError(f"x: expected {batch} samples, one batch, received {samples.rows}.")
     with engine.start(samples.part(0, batch), None):

@@ -16,11 +16,11 @@ DOES_NOT_FIT = 3  # the exit code, as of `plimsoll plan`
 def _batch(known: live.Live, x: Any, batch_size: int | None, steps: int | None) -> int:
     """Samples of a batch, as the call would cut them."""
     if not data.is_iterated(x):
-        return data.batch_size_of(data.samples_of(known.engine, x).rows, batch_size, steps)
+        return data.batch_size_of(known.samples_of(x).rows, batch_size, steps)
     first = next(iter(data.batches_of(x)[0]), None)
     if first is None:
         raise ValueError("x: expected batches, received none.")
-    return data.samples_of(known.engine, data.unpacked(first)[0]).rows
+    return known.samples_of(data.unpacked(first)[0]).rows
 
 
 def end_with_plan(
@@ -38,7 +38,7 @@ def end_with_plan(
 
 def end_with_step(known: live.Live, x: Any, options: dict[str, Any]) -> NoReturn:
     """The same for a training step of the program's own on a batch."""
-    batch = data.samples_of(known.engine, x).rows
+    batch = known.samples_of(x).rows
     _end(known.model, batch, calls.plan_of(known, batch, options))
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import data, live, sizes, sync
+from plimsoll import live, sizes, sync
 from plimsoll.asked import options_of_program
 from plimsoll.errors import Refused, guarded
 from plimsoll.inference import by_name
@@ -191,7 +191,7 @@ class Trainer:
         call raises after the batch has begun to run (Ctrl-C), nothing is added up any more.
         """
         self._look_at_model()
-        samples = data.samples_of(self._known.engine, x, y, sample_weight)
+        samples = self._known.samples_of(x, y, sample_weight)
         if not samples.y:
             raise ValueError("y: expected labels, received none.")
         variables, arrays = self._known.weights, samples.arrays()

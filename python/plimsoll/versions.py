@@ -77,6 +77,12 @@ def check_backend(model: Any, optimizer: Any) -> None:
     if backend == "tensorflow" or optimizer is None:
         return
     named = optimizer if isinstance(optimizer, str) else type(optimizer).__name__
+    if named.lower() == "schedulefreeadamw":
+        raise Refused(
+            f"{model.name}: expected another optimizer than {named} with the backend {backend}, "
+            "where Keras averages weights otherwise than with tensorflow. Set "
+            "KERAS_BACKEND=tensorflow."
+        )
     for layer in model._flatten_layers(include_self=False, recursive=True):
         if type(layer).__name__ == "Embedding" and layer.trainable and named.lower() != "sgd":
             raise Refused(

@@ -20,6 +20,29 @@ Case optimizer(const std::string& name, const std::string& op, int slots, bool c
           }};
 }
 
+// Adafactor of a weight of that shape, whose means are of its last two dimensions.
+Case adafactor(const std::string& name, const std::vector<int64_t>& dims, bool given,
+               Attributes attributes) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const auto shape_without = [&](size_t back) {
+              if (dims.size() < 2 && back > 0) return Shape();
+              std::vector<int64_t> left = dims;
+              if (back > 0) left.erase(left.end() - static_cast<ptrdiff_t>(back));
+              return fixed_shape(left);
+            };
+            const Shape shape = shape_without(0);
+            std::vector<ValueId> inputs = {c.constant("w", shape),
+                                           c.constant("g", shape),
+                                           c.constant("r", shape_without(1), Fill::kPositive),
+                                           c.constant("c", shape_without(2), Fill::kPositive),
+                                           c.constant("v", shape, Fill::kPositive),
+                                           c.constant("learning_rate", Shape(), Fill::kPositive),
+                                           c.integers("iterations", Shape(), DType::kInt64, 20)};
+            if (given) inputs.push_back(c.constant("squares", shape, Fill::kPositive));
+            c.call("adafactor", inputs, attributes);
+          }};
+}
+
 // The same with the gradient of a dense layer over `rows` of each sample (1: none of their own; 2:
 // in the dimension of the batch).
 Case dense_update(const std::string& name, const std::string& op, int slots, bool counts,
@@ -65,6 +88,12 @@ std::vector<Case> optimizer_cases() {
   Attributes decayed = adam;
   decayed.set("weight_decay", 0.004);
   const Attributes rmsprop{{"rho", 0.9}, {"epsilon", 1e-7}, {"momentum", 0.5}};
+  const Attributes factors{
+      {"beta_2_decay", -0.8}, {"epsilon_1", 1e-30}, {"epsilon_2", 1e-3}, {"clip_threshold", 0.7}};
+  Attributes decayed_factors = factors;
+  decayed_factors.set("weight_decay", 0.01);
+  const Attributes schedule_free{
+      {"beta_1", 0.9}, {"beta_2", 0.99}, {"epsilon", 1e-8}, {"warmup_steps", 25.0}};
   // Slots of another distribution than gradients: mg² < v must hold.
   const Attributes centered{{"rho", 0.9}, {"epsilon", 4.0}, {"momentum", 0.5}};
   return {
@@ -93,6 +122,14 @@ std::vector<Case> optimizer_cases() {
       optimizer("rmsprop_rows", "rmsprop", 1, false, rmsprop, true),
       optimizer("rmsprop_momentum_rows", "rmsprop_momentum", 2, false, rmsprop, true),
       optimizer("lion", "lion", 1, false, {{"beta_1", 0.9}, {"beta_2", 0.99}}),
+      optimizer("lamb", "lamb", 2, true, adam),
+      optimizer("lamb_decayed_rows", "lamb", 2, true, decayed, true),
+      optimizer("schedule_free", "schedule_free_adamw", 2, true, schedule_free),
+      optimizer("schedule_free_rows", "schedule_free_adamw", 2, true, schedule_free, true),
+      adafactor("adafactor_matrix", {5, 23}, false, factors),
+      adafactor("adafactor_kernel", {3, 2, 4, 7}, false, decayed_factors),
+      adafactor("adafactor_rows", {5, 6}, true, factors),
+      adafactor("adafactor_vector", {23}, false, decayed_factors),
       constraint("unit_norm", "unit_norm", {{"axes", std::vector<int64_t>{0}}}),
       constraint("clip_norm", "clip_norm",
                  {{"axes", std::vector<int64_t>{0, 1, 2}},

@@ -47,6 +47,12 @@ Case numbered(const std::string& op, Attributes attributes) {
           .build = [=](CaseBuilder& c) { c.call(op, {c.constant("x", steps())}, attributes); }};
 }
 
+Case numbers_in_order() {
+  return {.name = "argsort_last_integers", .build = [=](CaseBuilder& c) {
+            c.call("argsort_last", {c.integers("x", steps(), DType::kInt32, 7)}, {});
+          }};
+}
+
 Case stop_gradient() {
   return {.name = "stop_gradient", .build = [=](CaseBuilder& c) {
             const ValueId x = c.input("x", steps(), Fill::kPositive);
@@ -135,6 +141,7 @@ std::vector<Case> unary_cases() {
       row_op("product_last", {}),
       gather(),
       numbered("argsort_last", {}),
+      numbers_in_order(),
       numbered("argsort_last", {{"descending", true}}),
       numbered("arg_extremum_last", {{"of", "maximum"}}),
       numbered("arg_extremum_last", {{"of", "minimum"}}),

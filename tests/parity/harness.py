@@ -255,6 +255,9 @@ def keras_training(
     """Losses and final weights of `steps` steps without shuffling; batches permuted inside."""
     model = build_in("float32", case, weights)
     model.compile(optimizer(), loss=case.loss)
+    # Inside of a traced step Keras's ScheduleFreeAdamW is built without the weights that its
+    # momentum starts at.
+    model.optimizer.build(model.trainable_variables)
     losses: list[float] = []
     count = len(case.x)
     begin = 0

@@ -169,6 +169,23 @@ def with_states(m: Made) -> Any:
     return L.LSTM(3, return_sequences=True)(m.bare, initial_state=[h, c]) + y
 
 
+def conv_steps(x: Any) -> Any:
+    """Steps of an image of width 1; the mask of steps stays where it is put on again."""
+    return L.TimeDistributed(L.Reshape((WIDTH, 1)))(x)
+
+
+def conv_sequences(m: Made, **options: Any) -> Any:
+    """Steps of vectors again, which is what a mask of steps fits in a loss."""
+    y = L.ConvLSTM1D(2, 2, return_sequences=True, **options)(conv_steps(m.x))
+    return L.TimeDistributed(L.Flatten())(y)
+
+
+def conv_lstm_with_states(m: Made) -> Any:
+    _, h, c = L.ConvLSTM1D(2, 2, return_state=True, padding="same")(conv_steps(m.bare))
+    y = L.ConvLSTM1D(2, 2, return_sequences=True, padding="same")
+    return L.TimeDistributed(L.Flatten())(y(conv_steps(m.x), initial_state=[h, c]))
+
+
 def recipe(m: Made) -> Any:
     """Attention over time as it is often written by hand."""
     y = L.LSTM(WIDTH, return_sequences=True)(m.x)
@@ -244,6 +261,10 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
         [L.LSTMCell(3), L.GRUCell(2)], return_sequences=True, go_backwards=True
     )(m.x),
     "Bidirectional": lambda m: L.Bidirectional(L.GRU(3, return_sequences=True))(m.x),
+    "ConvLSTM1D": lambda m: L.ConvLSTM1D(2, 2)(conv_steps(m.x)),
+    "ConvLSTM1D sequences": lambda m: conv_sequences(m, padding="same", go_backwards=True),
+    "ConvLSTM1D zero_output": lambda m: conv_sequences(m, zero_output_for_mask=True),
+    "ConvLSTM1D states": conv_lstm_with_states,
     "Bidirectional last": lambda m: L.Bidirectional(L.LSTM(3), merge_mode="sum")(m.x),
     "Attention to bare": lambda m: L.Attention()([m.x, m.bare]),
     "Attention to masked": lambda m: L.Attention()([m.bare, m.other]),

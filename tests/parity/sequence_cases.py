@@ -112,6 +112,33 @@ def recurrent_cases() -> dict[str, Case]:
     return cases
 
 
+def convolved(layer: Callable[..., L.Layer], *shape: int, **options: Any) -> Case:
+    """Over 4 steps of shape `shape`, with options that every layer of that family has."""
+    return on_floats(lazy(layer, 3, 2, **options), shape=(4, *shape))
+
+
+def conv_lstm_cases() -> dict[str, Case]:
+    states: dict[str, Any] = {"return_sequences": True, "padding": "same"}
+    return {
+        "ConvLSTM1D": convolved(L.ConvLSTM1D, 7, 2),
+        "ConvLSTM1D same": convolved(
+            L.ConvLSTM1D, 7, 2, strides=3, padding="same", go_backwards=True, return_sequences=True
+        ),
+        "ConvLSTM1D dilated": convolved(L.ConvLSTM1D, 7, 2, dilation_rate=2, **states),
+        "ConvLSTM2D": convolved(L.ConvLSTM2D, 5, 4, 2, recurrent_activation="hard_sigmoid"),
+        "ConvLSTM2D no bias": convolved(
+            L.ConvLSTM2D, 5, 4, 2, use_bias=False, activation="relu", **states
+        ),
+        "ConvLSTM2D stacked": on_floats(
+            lazy(L.ConvLSTM2D, 2, (3, 1), **states, unit_forget_bias=False),
+            lazy(L.BatchNormalization),
+            lazy(L.ConvLSTM2D, 2, 2, kernel_regularizer="l2", bias_regularizer="l1"),
+            shape=(3, 4, 5, 2),
+        ),
+        "ConvLSTM3D": convolved(L.ConvLSTM3D, 3, 4, 3, 2, padding="same"),
+    }
+
+
 def embedding_cases() -> dict[str, Case]:
     return {
         "embedding": on_tokens(mask_zero=False),
@@ -141,6 +168,18 @@ def wrapper_cases() -> dict[str, Case]:
     }
     return cases | {
         "bidirectional last": on_floats(lambda: L.Bidirectional(L.GRU(4))),
+        "bidirectional cells": on_floats(
+            lambda: L.Bidirectional(
+                L.RNN([L.LSTMCell(3), L.GRUCell(2)], return_sequences=True), merge_mode="sum"
+            ),
+            lambda: L.Bidirectional(
+                L.RNN(L.SimpleRNNCell(2)), backward_layer=L.LSTM(2, go_backwards=True)
+            ),
+        ),
+        "bidirectional cells masked": on_tokens(
+            lambda: L.Bidirectional(L.RNN([L.GRUCell(2), L.GRUCell(3)], return_sequences=True)),
+            steps=True,
+        ),
         "bidirectional masked": on_tokens(
             lambda: L.Bidirectional(L.LSTM(3, return_sequences=True)),
             lambda: L.Bidirectional(L.SimpleRNN(2)),

@@ -208,4 +208,13 @@ FURTHER_OPTIMIZERS: dict[str, Callable[[], Any]] = {
         learning_rate_power=-0.6,
     ),  # fmt: skip
     "lion": lambda: keras.optimizers.Lion(0.001, weight_decay=0.01),
+    "lamb": lambda: keras.optimizers.Lamb(0.003, weight_decay=0.01),
+    "adafactor": lambda: keras.optimizers.Adafactor(0.02, clip_threshold=0.8, weight_decay=0.1),
+    "muon": lambda: keras.optimizers.Muon(0.003, adam_lr_ratio=0.5, rms_rate=0.3),
+    "muon without": lambda: keras.optimizers.Muon(
+        0.003, nesterov=False, rms_rate=None, weight_decay=None, exclude_layers=["wi.e/k"]
+    ),
+    "schedule free": lambda: keras.optimizers.ScheduleFreeAdamW(
+        0.01, warmup_steps=3, weight_decay=0.01
+    ),
 }

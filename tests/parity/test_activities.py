@@ -9,7 +9,15 @@ import keras
 import numpy as np
 import pytest
 from cases import images, one_hot, regress
-from harness import Case, assert_one_step, build_in, read_log, run_plimsoll, save_case
+from harness import (
+    Case,
+    assert_many_steps,
+    assert_one_step,
+    build_in,
+    read_log,
+    run_plimsoll,
+    save_case,
+)
 from keras import layers as L
 from keras import regularizers as R
 
@@ -61,6 +69,26 @@ PENALTIES: dict[str, Callable[[], Case]] = {
         lambda: L.Activation(L.Activation("tanh", activity_regularizer="l1")),
     ),
 }  # fmt: skip
+
+
+def orthogonal() -> keras.Model:
+    rows = R.OrthogonalRegularizer(0.3)
+    columns = R.OrthogonalRegularizer(0.2, mode="columns")
+    return keras.Sequential(
+        [
+            keras.Input((7,)),
+            L.Dense(5, kernel_regularizer=rows),
+            L.Dense(3, kernel_regularizer=columns),
+        ]
+    )
+
+
+def test_orthogonal_weights(tmp_path: Path) -> None:
+    """Many steps, since Keras's own works in float32 alone."""
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(0, 1, (40, 7)), rng.normal(0, 1, (40, 3))
+    case = Case(orthogonal, x.astype("float32"), y.astype("float32"), "mse")
+    assert_many_steps(tmp_path, case, lambda: keras.optimizers.SGD(0.1), 16, 12)
 
 
 @pytest.mark.parametrize("name", PENALTIES)

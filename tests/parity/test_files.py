@@ -85,6 +85,9 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "adamw": lambda: keras.optimizers.AdamW(weight_decay=0.01),
     "rmsprop": lambda: keras.optimizers.RMSprop(0.01),
     "rmsprop all": lambda: keras.optimizers.RMSprop(0.01, momentum=0.9, centered=True),
+    "adafactor": lambda: keras.optimizers.Adafactor(0.01),
+    "muon": lambda: keras.optimizers.Muon(0.01),
+    "schedule free": lambda: keras.optimizers.ScheduleFreeAdamW(0.01),
 }
 
 

@@ -62,6 +62,34 @@ def test_take_keeps_integers(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ours, keras_own)
 
 
+INTEGERS: dict[str, Call] = {
+    "sort": lambda x: ops.sort(x, axis=1),
+    "top_k": lambda x: ops.top_k(x, 2)[0],
+    "take_along_axis": lambda x: ops.take_along_axis(x, ops.argsort(x, axis=1), axis=1),
+    "cumsum": lambda x: ops.cumsum(x, axis=1),
+    "cumsum of what counts": lambda x: ops.cumsum(x > 2, axis=1),
+    "sums": lambda x: ops.cumsum(x, axis=1) + x * 3 - 1,
+    "quotient": lambda x: (x + x) / 4,
+    "number of floating point": lambda x: x * 0.5,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_stay_integers(name: str, dtype: str, tmp_path: Path) -> None:
+    values = np.array([[5, -2, 9, 0], [3, 3, -7, 1], [0, 0, 4, 2]], dtype)
+    ours, keras_own = predicted(tmp_path, INTEGERS[name], values)
+    assert ours.dtype == (keras_own.dtype if keras_own.dtype.kind == "i" else "float32")
+    np.testing.assert_array_equal(ours, keras_own)
+
+
+def test_sort_keeps_large_integers(tmp_path: Path) -> None:
+    values = (np.arange(12)[::-1] * 3 + (1 << 26)).reshape(2, 6).astype("int32")
+    ours, keras_own = predicted(tmp_path, lambda x: ops.sort(x, axis=1), values)
+    assert ours.dtype == keras_own.dtype == "int32"
+    np.testing.assert_array_equal(ours, keras_own)
+
+
 def edited(path: Path, kind: str, edit: Callable[[dict[str, Any]], Any]) -> None:
     """Changes the layers of one class in a model's file, as Keras itself would not."""
     with zipfile.ZipFile(path) as file:

@@ -31,7 +31,7 @@ LACKING: dict[str, dict[str, str]] = {
         NOT_YET: """
             AugMix
             ContrastLimitedAdaptiveHistogramEqualization
-            ConvLSTM1D ConvLSTM2D ConvLSTM3D CutMix Equalization
+            CutMix Equalization
             MaxNumBoundingBoxes MelSpectrogram MixUp RandAugment
             RandomElasticTransform RandomPerspective STFTSpectrogram
             SpectralNormalization
@@ -45,10 +45,9 @@ LACKING: dict[str, dict[str, str]] = {
     "Optimizers": {
         BASE: "Optimizer",
         "what others are put in": "LossScaleOptimizer MultiOptimizer OptimizerMap",
-        NOT_YET: "Adafactor Lamb Muon ScheduleFreeAdamW",
     },
     "Initializers": {BASE: "Initializer", "of spectrograms": "STFT"},
-    "Regularizers": {BASE: "Regularizer", NOT_YET: "OrthogonalRegularizer"},
+    "Regularizers": {BASE: "Regularizer"},
     "Constraints": {BASE: "Constraint"},
     "Activations": {"no activations": "deserialize get serialize", NOT_YET: "sparsemax threshold"},
 }

@@ -8,6 +8,7 @@ from keras import layers as L
 from keras.src.backend.tensorflow import numpy as numpy_in_keras
 from sequence_cases import (
     attention_cases,
+    conv_lstm_cases,
     embedding_cases,
     floats,
     functional,
@@ -21,6 +22,7 @@ from sequence_cases import (
 CASES = (
     recurrent_cases()
     | embedding_cases()
+    | conv_lstm_cases()
     | wrapper_cases()
     | normalization_cases()
     | attention_cases()

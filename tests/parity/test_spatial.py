@@ -37,6 +37,7 @@ def small_net() -> keras.Model:
             L.DepthwiseConv2D(3, depth_multiplier=2),
             L.Conv2DTranspose(4, 2, strides=2, activation="tanh"),
             L.GlobalAveragePooling2D(),
+            L.Dense(6, activation="tanh", name="wide"),
             L.Dense(3),
         ]
     )

@@ -185,6 +185,29 @@ def test_channels_first(tmp_path: Path) -> None:
     assert_beside_float32(tmp_path, first, twin=last)
 
 
+def recurrence(data_format: str) -> Callable[[], keras.Model]:
+    """Images that follow each other, channels first and, permuted, channels last."""
+    options = {"data_format": data_format}
+
+    def build() -> keras.Model:
+        x = keras.Input((3, 2, 5, 4))
+        y = L.Permute((1, 3, 4, 2))(x) if data_format == "channels_last" else x
+        y = L.ConvLSTM2D(3, 2, strides=(2, 1), return_sequences=True, **options)(y)
+        y, h, c = L.ConvLSTM2D(2, (1, 2), padding="same", return_state=True, **options)(y)
+        y = L.Concatenate()([L.GlobalAveragePooling2D(**options)(one) for one in (y, h, c)])
+        return keras.Model(x, L.Dense(3)(y))
+
+    return build
+
+
+def test_recurrence_of_channels_first(tmp_path: Path) -> None:
+    source = np.random.default_rng(7)
+    x = source.normal(size=(5, 3, 2, 5, 4)).astype("float32")
+    y = source.normal(size=(5, 3)).astype("float32")
+    first, last = (Case(recurrence(f"channels_{end}"), x, y, "mse") for end in ("first", "last"))
+    assert_beside_float32(tmp_path, first, twin=last)
+
+
 def test_dropped_channels_are_dropped_whole(tmp_path: Path) -> None:
     """What trains through SpatialDropout3D sees a channel at all places or at none."""
 

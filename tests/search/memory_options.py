@@ -34,6 +34,7 @@ OPTIMIZERS = (
     "sgd", "sgd(momentum=0.9,nesterov=true)", "adam", "adam(amsgrad=true)", "adam(clipnorm=1.0)",
     "adam(global_clipnorm=1.0)", "adam(clipvalue=0.5)", "adamw(weight_decay=0.01)", "rmsprop",
     "rmsprop(momentum=0.9,centered=true)", "adadelta", "adagrad", "adamax", "ftrl", "lion", "nadam",
+    "lamb", "adafactor", "muon", "schedulefreeadamw",
 )  # fmt: skip
 OPTIONS: dict[str, Option] = {
     **{

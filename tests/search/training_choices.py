@@ -116,6 +116,7 @@ EVERY_OPTIMIZER: dict[str, Draw] = {
 BETAS: dict[str, Draw] = {"beta_1": number(0.5, 0.95), "beta_2": number(0.8, 0.99)}
 OPTIMIZERS: dict[str, dict[str, Draw]] = {
     "Adadelta": {"rho": number(0.5, 0.99)},
+    "Adafactor": {"clip_threshold": number(0.5, 2), "beta_2_decay": number(-0.9, -0.5)},
     "Adagrad": {"initial_accumulator_value": number(0.01, 0.3)},
     "Adam": {**BETAS, "amsgrad": on},
     "AdamW": {**BETAS, "amsgrad": on},
@@ -128,12 +129,20 @@ OPTIMIZERS: dict[str, dict[str, Draw]] = {
         "l2_shrinkage_regularization_strength": number(0.001, 0.05),
         "beta": number(0.01, 0.3),
     },
+    "Lamb": BETAS,
     "Lion": BETAS,
+    "Muon": {
+        "momentum": number(0.5, 0.95),
+        "nesterov": on,
+        "adam_lr_ratio": number(0.5, 2),
+        "rms_rate": number(0.1, 0.5),
+    },
     "Nadam": BETAS,
     "RMSprop": {"rho": number(0.5, 0.95), "momentum": number(0.1, 0.9), "centered": on},
     "SGD": {"momentum": number(0.1, 0.9), "nesterov": on},
+    "ScheduleFreeAdamW": {**BETAS, "warmup_steps": whole(0, 3)},
 }
-NO_EPSILON = ("Ftrl", "Lion", "SGD")
+NO_EPSILON = ("Adafactor", "Ftrl", "Lion", "SGD")
 
 
 def schedule(rng: random.Random) -> dict[str, Any]:

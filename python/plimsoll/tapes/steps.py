@@ -172,7 +172,7 @@ class Runner:
             if other is not None:
                 other.refuse_in_a_call("a training step")
         how.handed = known.largest
-        samples = data.samples_of(known.engine, x, y)
+        samples = known.samples_of(x, y)
         self._check_labels(samples.y[0])
         predictions = self._predict(samples, how) if self._gives_predictions else None
         if self._trainer is not None:

@@ -3,10 +3,10 @@
 //
 // arg_extremum_last {of}: the number of the first that is largest (smallest), as int32. NaNs are
 // passed over; where no element is above the lowest finite number (below the highest) it is 0.
-// argsort_last {descending}: the numbers of all in order, equal ones as they stand; a NaN comes
-// last. gather_last: (B, …, C), int32 (B, …, M) → (B, …, M), the elements that have those numbers,
-// of floats or int32; a number outside of the row gives 0. scatter_last {count}: (dy, numbers) →
-// (B, …, count), the sums of what goes to each.
+// argsort_last {descending}: the numbers of all in order, of floats or int32, equal ones as they
+// stand; a NaN comes last. gather_last: (B, …, C), int32 (B, …, M) → (B, …, M), the elements that
+// have those numbers, of floats or int32; a number outside of the row gives 0. scatter_last
+// {count}: (dy, numbers) → (B, …, count), the sums of what goes to each.
 
 #include "ops/register.h"
 #include "ops/rules.h"
@@ -41,7 +41,7 @@ class ArgsortLast final : public BatchMapOp {
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 1, 1);
-    expect_floating(node, 0);
+    if (node.inputs[0].dtype != DType::kInt32) expect_floating(node, 0);
     expect_rank(node, 0, 2, kAnyRank);
     node.attributes.get_bool("descending", false);
     return {{DType::kInt32, node.inputs[0].shape}};

@@ -78,6 +78,7 @@ graph::OpRegistry make_registry() {
   register_transpose(registry);
   register_unary(registry);
   register_upsample2d(registry);
+  register_whole_optimizers(registry);
   return registry;
 }
 

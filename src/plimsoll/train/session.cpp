@@ -195,6 +195,24 @@ void Session::initialize(TensorSource* weights) {
     executor_->run(program_for("initialize", 0), context, nullptr, nullptr);
   }
   if (weights != nullptr) take_state(*weights);
+  start_slots(weights);
+}
+
+// Slots that start as their weights are, where `weights` has none.
+void Session::start_slots(TensorSource* weights) {
+  const std::vector<graph::Program>& all = programs().set.programs;
+  const auto program = std::ranges::find(all, "slots", &graph::Program::name);
+  if (program == all.end()) return;
+  const auto is_given = [&](const graph::StateVariable& state) {
+    return weights != nullptr && std::ranges::find(weights->tensors(), state.name,
+                                                   &TensorInfo::name) != weights->tensors().end();
+  };
+  for (const graph::StateVariable& state : program->graph.states) {
+    if (state.role == graph::StateRole::kOptimizerSlot && is_given(state)) return;
+  }
+  backend::StepContext context;
+  context.seed = options_.plan.seed;
+  executor_->run(program_for("slots", 0), context, nullptr, nullptr);
 }
 
 void Session::take_state(TensorSource& tensors) {

@@ -209,6 +209,7 @@ class Session {
   bool stopped(const FitOptions& options) const;
   bool done(const Loop& loop, const FitOptions& options) const;
   void take(TensorSource& tensors, size_t index, const graph::StateVariable& state);
+  void start_slots(TensorSource* weights);
   // What take_changed() and differs() know a name by.
   struct KnownState {
     graph::StateVariable variable;

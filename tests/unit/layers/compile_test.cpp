@@ -42,6 +42,17 @@ TEST(SpellingTest, RefusesWhatIsBroken) {
   EXPECT_EQ(refusal("adam) x"), "--optimizer 'adam) x': expected the end, received \") x\"" + hint);
 }
 
+// Names of the optimizer's variables; weights whose shape does not matter are vectors.
+std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
+                                               const std::vector<std::string>& weights,
+                                               const std::vector<int64_t>& shape = {3}) {
+  std::vector<TensorInfo> infos;
+  for (const std::string& name : weights) infos.push_back({name, DType::kFloat32, shape});
+  std::vector<std::string> names;
+  for (const TensorInfo& state : optimizer_states(optimizer, infos)) names.push_back(state.name);
+  return names;
+}
+
 TEST(OptimizerTest, DefaultsAreKeras) {
   const Optimizer sgd = read_optimizer("sgd");
   EXPECT_EQ(sgd.op, "sgd");
@@ -101,8 +112,9 @@ TEST(OptimizerTest, Refusals) {
     return error_of([&] { parse_optimizer(text); }, ErrorKind::kConfig);
   };
   EXPECT_EQ(usage("adan"),
-            "--optimizer: optimizer: expected one of adadelta, adagrad, adam, adamw, adamax, ftrl, "
-            "lion, nadam, rmsprop, sgd, received \"adan\". Did you mean \"adam\"?");
+            "--optimizer: optimizer: expected one of adadelta, adafactor, adagrad, adam, adamw, "
+            "adamax, ftrl, lamb, lion, muon, nadam, rmsprop, sgd, schedulefreeadamw, received "
+            "\"adan\". Did you mean \"adam\"?");
   EXPECT_EQ(usage("adam(beta1=0.9)"),
             "--optimizer: adam, beta1: expected no such option, received 0.9. Did you mean "
             "\"beta_1\"?");
@@ -151,6 +163,36 @@ TEST(OptimizerTest, ASchedulesRateIsNoVariable) {
 }
 
 // [v.path for v in optimizer.variables] of Keras 3.15, in our names.
+TEST(OptimizerTest, SlotsThatDifferFromWeightToWeight) {
+  const Optimizer muon = read_optimizer(parse_optimizer("muon(adam_lr_ratio=0.5)"));
+  EXPECT_EQ(muon.attributes.get_double("weight_decay"), 0.008);  // of a half of the rate
+  EXPECT_EQ(optimizer_state_names(muon, {"d/kernel", "my_Embedding/table"}, {3, 2}),
+            (std::vector<std::string>{
+                "optimizer/iteration", "optimizer/learning_rate", "optimizer/d/kernel/momentum",
+                "optimizer/my_Embedding/table/momentum", "optimizer/my_Embedding/table/velocity"}));
+  const Optimizer adafactor = read_optimizer("adafactor");
+  const std::vector<TensorInfo> states =
+      optimizer_states(adafactor, {{"k", DType::kFloat32, {2, 3, 4}}, {"b", DType::kFloat32, {4}}});
+  ASSERT_EQ(states.size(), 8u);
+  EXPECT_EQ(states[2], (TensorInfo{"optimizer/k/r", DType::kFloat32, {2, 3}}));
+  EXPECT_EQ(states[3], (TensorInfo{"optimizer/k/c", DType::kFloat32, {2, 4}}));
+  EXPECT_EQ(states[4], (TensorInfo{"optimizer/k/velocity", DType::kFloat32, {2, 3, 4}}));
+  EXPECT_EQ(states[5], (TensorInfo{"optimizer/b/r", DType::kFloat32, {}}));
+}
+
+TEST(OptimizerTest, MuonsPatterns) {
+  const auto muon = [](const char* pattern) {
+    return Config(Object{{"class_name", "Muon"},
+                         {"config", Object{{"exclude_layers", Config::Array{pattern}}}}});
+  };
+  const Optimizer some = read_optimizer(muon("^he.d/"));
+  EXPECT_FALSE(takes(*some.muon, "head/kernel", 2));
+  EXPECT_TRUE(takes(*some.muon, "forehead/kernel", 2));
+  EXPECT_FALSE(takes(*some.muon, "conv/kernel", 4));
+  EXPECT_NE(error_of([&] { read_optimizer(muon("(")); }).find("regular expressions"),
+            std::string::npos);
+}
+
 TEST(OptimizerTest, VariablesStandInKerasOrder) {
   const std::vector<std::string> weights = {"d/kernel", "d/bias"};
   EXPECT_EQ(

@@ -118,13 +118,20 @@ TEST(RegularizerTest, NamesAndFactors) {
   EXPECT_TRUE(complete_regularizer(Config()).is_null());
   EXPECT_EQ(complete_regularizer("l1").at("config").to_json(), "{\"l1\": 0.01}");
   EXPECT_EQ(complete_regularizer("l1_l2").at("config").to_json(), "{\"l1\": 0.0, \"l2\": 0.0}");
-  EXPECT_EQ(error_of([] { complete_regularizer("OrthogonalRegularizer"); }),
-            "expected L1, L2 or L1L2, received \"OrthogonalRegularizer\".");
+  EXPECT_EQ(complete_regularizer("orthogonal_regularizer").at("config").to_json(),
+            "{\"factor\": 0.01, \"mode\": \"rows\"}");
+  EXPECT_EQ(error_of([] { complete_regularizer("L3"); }),
+            "expected L1, L2, L1L2 or OrthogonalRegularizer, received \"L3\". Did you mean "
+            "\"L1\"?");
   graph::GraphBuilder builder(ops::registry());
   const ValueId w = builder.input("w", {DType::kFloat32, Shape({Dim::constant(3)})});
   EXPECT_FALSE(add_penalty(builder, complete_regularizer("l1_l2"), w, "w").valid());
   EXPECT_TRUE(add_penalty(builder, complete_regularizer("l2"), w, "w").valid());
   EXPECT_EQ(builder.graph().nodes[0].attributes.get_double("factor"), 0.01);
+  EXPECT_NE(error_of([&] {
+              add_penalty(builder, complete_regularizer("OrthogonalRegularizer"), w, "w");
+            }).find("a matrix"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -132,6 +132,9 @@ std::vector<std::pair<std::string, Object>> operator_configurations() {
         {"num_key_value_heads", 2},
         {"sliding_window", 2},
         {"use_gate", true}}},
+      {"ConvLSTM1D", {{"filters", 2}, {"kernel_size", 3}, {"padding", "same"}, {"dropout", 0.5}}},
+      {"ConvLSTM2D", {{"filters", 2}, {"kernel_size", 3}, {"return_sequences", true}}},
+      {"ConvLSTM3D", {{"filters", 2}, {"kernel_size", 3}, {"kernel_constraint", "non_neg"}}},
       {"RNN", {{"cell", Array{cell, cell}}, {"return_sequences", true}}},
       {"ReversibleEmbedding",
        {{"input_dim", 5}, {"output_dim", 4}, {"tie_weights", false}, {"logit_soft_cap", 2.0}}},
@@ -269,7 +272,7 @@ TEST(LayerRefusalTest, UnknownAndUntrainableClasses) {
             "[conv_3] expected a layer that Plimsoll trains, received Lambda: it holds Python "
             "code, which a file cannot be trusted with. Replace it by layers, such as Rescaling, "
             "Activation or Reshape.");
-  EXPECT_NE(refusal("ConvLSTM2D", {}).find("does not train it"), std::string::npos);
+  EXPECT_NE(refusal("MixUp", {}).find("does not train it"), std::string::npos);
   // Keras 2 has it, and Keras 3 no longer.
   EXPECT_NE(refusal("LocallyConnected2D", {}).find("does not train it"), std::string::npos);
 }
@@ -325,8 +328,8 @@ TEST(LayerRefusalTest, OptionsThatAreWrong) {
   EXPECT_EQ(refusal("Dense", {{"units", 2}, {"kernel_initializer", "glorot"}}).substr(0, 81),
             "[conv_3] kernel_initializer: expected the name of an initializer, received \"gloro");
   EXPECT_EQ(refusal("Dense", {{"units", 2}, {"bias_regularizer", "l3"}}),
-            "[conv_3] bias_regularizer: expected L1, L2 or L1L2, received \"l3\". Did you mean "
-            "\"L1\"?");
+            "[conv_3] bias_regularizer: expected L1, L2, L1L2 or OrthogonalRegularizer, received "
+            "\"l3\". Did you mean \"L1\"?");
   EXPECT_EQ(refusal("Dense", {{"units", 2}, {"kernel_constraint", "max_nrom"}}),
             "[conv_3] kernel_constraint: expected max_norm, min_max_norm, non_neg or unit_norm, "
             "received \"max_nrom\". Did you mean \"max_norm\"?");

@@ -229,7 +229,7 @@ std::unique_ptr<Kernel> make_arg_extremum_last(const Problem& problem) {
 
 std::unique_ptr<Kernel> make_argsort_last(const Problem& problem) {
   const bool descending = problem.attributes.get_bool("descending", false);
-  return for_float(problem.inputs[0].dtype, [&](auto zero) {
+  const auto kernel = [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([descending](const KernelCall& call) {
       const Operand& x = call.inputs[0];
@@ -247,7 +247,9 @@ std::unique_ptr<Kernel> make_argsort_last(const Problem& problem) {
         });
       });
     });
-  });
+  };
+  if (problem.inputs[0].dtype == DType::kInt32) return kernel(int32_t{0});
+  return for_float(problem.inputs[0].dtype, kernel);
 }
 
 std::unique_ptr<Kernel> make_gather_last(const Problem& problem) {

@@ -94,8 +94,11 @@ class OptimizerFinder {
       }
     }
     if (rest.empty() || is_unused_momentum(rest)) return std::move(tensors_);
-    const bool told = !slot_of(words_of(rest.front())).empty();
-    const bool found = told ? by_word(rest) : (has_rate_ ? in_order(rest) : slot_by_slot(rest));
+    // Only Keras 3 has optimizers whose slots differ from weight to weight.
+    const bool varied = optimizer_.muon || optimizer_.class_name == "Adafactor";
+    const bool told = !varied && !slot_of(words_of(rest.front())).empty();
+    const bool in_turn = has_rate_ || varied;
+    const bool found = told ? by_word(rest) : (in_turn ? in_order(rest) : slot_by_slot(rest));
     if (!found) return {};
     for (const StoredTensor& tensor : tensors_) check_stored(file_, tensor);
     return std::move(tensors_);
@@ -140,8 +143,9 @@ class OptimizerFinder {
 
   // Keras 3's order, after counter and learning rate.
   bool in_order(const std::vector<std::string>& names) {
-    if (variables_.size() != names.size() + 2) return false;
-    for (size_t i = 0; i < names.size(); ++i) add(variables_[i + 2], names[i]);
+    const size_t before = tensors_.size();
+    if (variables_.size() != names.size() + before) return false;
+    for (size_t i = 0; i < names.size(); ++i) add(variables_[i + before], names[i]);
     return true;
   }
 

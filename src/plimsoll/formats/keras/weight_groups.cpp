@@ -192,30 +192,13 @@ std::vector<LayerWeights> layer_weights(const Model& model, const ModelTree& tre
 
 std::vector<TensorInfo> optimizer_tensors(const layers::Config& config,
                                           const std::vector<WeightGroup>& groups) {
-  std::vector<std::string> trained;
-  std::map<std::string, const TensorInfo*> weights;
+  std::vector<TensorInfo> trained;
   for (const WeightGroup& group : groups) {
     for (size_t i = 0; i < group.weights.size(); ++i) {
-      if (!group.trainable[i]) continue;
-      trained.push_back(group.weights[i].name);
-      weights[trained.back()] = &group.weights[i];
+      if (group.trainable[i]) trained.push_back(group.weights[i]);
     }
   }
-  std::vector<TensorInfo> variables;
-  const layers::Optimizer optimizer = layers::read_optimizer(config);
-  for (const std::string& name : layers::optimizer_state_names(optimizer, trained)) {
-    TensorInfo info{name, DType::kFloat32, {}};
-    if (info.name == layers::kIterationState) {
-      info.dtype = DType::kInt64;
-    } else if (info.name != layers::kLearningRateState &&
-               info.name != layers::kMomentumProductState) {
-      // optimizer/<weight>/<slot>
-      const size_t begin = info.name.find('/') + 1;
-      info.shape = weights.at(info.name.substr(begin, info.name.rfind('/') - begin))->shape;
-    }
-    variables.push_back(std::move(info));
-  }
-  return variables;
+  return layers::optimizer_states(layers::read_optimizer(config), trained);
 }
 
 std::vector<TensorInfo> known_optimizer_tensors(const layers::Config& optimizer,

@@ -78,6 +78,19 @@ std::vector<double> OptionReader::numbers(const std::string& key, double least, 
   return list;
 }
 
+std::vector<std::string> OptionReader::texts(const std::string& key) {
+  describe(key, Config());
+  const Config* value = take(key);
+  if (value == nullptr || value->is_null()) return {};
+  if (!value->is_array()) refuse(key, "a list of texts", *value);
+  std::vector<std::string> list;
+  for (const Config& item : value->as_array()) {
+    if (!item.is_string()) refuse(key, "a list of texts", item);
+    list.push_back(item.as_string());
+  }
+  return list;
+}
+
 bool OptionReader::flag(const std::string& key, bool fallback) {
   describe(key, fallback);
   const Config* value = take(key);

@@ -32,6 +32,8 @@ class OptionReader {
   std::optional<double> optional_number(const std::string& key, double least, double most);
   // A number, or a list of some, also as Keras writes an array; none where there is no value.
   std::vector<double> numbers(const std::string& key, double least, double most);
+  // A list of texts; none where there is no value.
+  std::vector<std::string> texts(const std::string& key);
   bool flag(const std::string& key, bool fallback);
   std::string text(const std::string& key, const std::string& fallback);
   // Whether it is there and null.

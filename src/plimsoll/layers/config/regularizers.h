@@ -2,7 +2,8 @@
 
 // Keras's L1, L2 and L1L2 penalties: factors times Σ|w| and Σw² of a weight, and the same of a
 // layer's output, divided by the samples of the batch. The latter are reductions over the batch, so
-// that slices of it give the same sum.
+// that slices of it give the same sum. OrthogonalRegularizer: of a matrix, how far its rows or its
+// columns are from being orthogonal.
 
 #include "graph/builder.h"
 #include "layers/config/config.h"

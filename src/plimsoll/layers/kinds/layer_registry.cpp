@@ -49,6 +49,9 @@ constexpr std::array kLayers = {
     Entry{"Conv2DTranspose", make_conv2d_transpose},
     Entry{"Conv3D", make_conv3d},
     Entry{"Conv3DTranspose", make_conv3d_transpose},
+    Entry{"ConvLSTM1D", make_conv_lstm1d, {.calls = kWithMore}},
+    Entry{"ConvLSTM2D", make_conv_lstm2d, {.calls = kWithMore}},
+    Entry{"ConvLSTM3D", make_conv_lstm3d, {.calls = kWithMore}},
     Entry{"Cropping1D", make_cropping1d},
     Entry{"Cropping2D", make_cropping2d},
     Entry{"Cropping3D", make_cropping3d},
@@ -164,10 +167,7 @@ constexpr std::array kRefusals = {
 };
 
 // Keras's own, of any version, of which there is no more to say.
-constexpr std::array<std::string_view, 22> kNotTrained = {
-    "ConvLSTM1D",
-    "ConvLSTM2D",
-    "ConvLSTM3D",
+constexpr std::array<std::string_view, 19> kNotTrained = {
     "LocallyConnected1D",
     "LocallyConnected2D",
     "GRUCell",

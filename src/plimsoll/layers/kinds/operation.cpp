@@ -361,12 +361,29 @@ class Operation final : public Layer {
     const Operand right = operand(context, inputs, arguments[1], DType::kFloat32);
     if (right.number || left.number) {
       const ValueId x = right.number ? left.value : right.value;
-      if (const ValueId y = with_number(context, x, left, right, op); y.valid()) return y;
+      const Config& number = arguments[right.number ? 1 : 0];
+      if (const ValueId y = with_number(context, x, left, right, op); y.valid()) {
+        return number.is_int() ? integers_of(context, y, op, {x, x}) : y;
+      }
     }
     ValueId a = as_value(context, left, DType::kFloat32);
     ValueId b = as_value(context, right, DType::kFloat32);
+    const std::array<ValueId, 2> given = {a, b};
+    a = as_real(context, a);
+    b = as_real(context, b);
     broadcast_together(context, a, b);
-    return context.emit(op, {a, b});
+    return integers_of(context, context.emit(op, {a, b}), op, given);
+  }
+
+  // What was computed of integers by float32 (exact up to 2^24) is integers again, but a quotient.
+  static ValueId integers_of(LayerContext& context, ValueId y, std::string_view op,
+                             const std::array<ValueId, 2>& operands) {
+    const DType left = context.type(operands[0]).dtype;
+    const DType right = context.type(operands[1]).dtype;
+    if (op == "divide" || !is_integer(left) || !is_integer(right)) return y;
+    const bool wide = left == DType::kInt64 || right == DType::kInt64;
+    const DType wanted = left == right ? left : wide ? DType::kInt64 : DType::kInt32;
+    return context.emit("cast", {y}, {{"dtype", std::string(to_string(wanted))}});
   }
 
   // x combined with a number by one multiplication and addition; invalid where that is not enough.

@@ -11,6 +11,7 @@
 #include "layers/config/spelling.h"
 #include "layers/training/schedules.h"
 #include "layers/training/table_reads.h"
+#include "ops/registry.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -19,8 +20,9 @@ using graph::StateVariable;
 using graph::ValueId;
 
 constexpr double kNoBound = 1e30;
-constexpr std::array<std::string_view, 10> kClasses = {
-    "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lion", "Nadam", "RMSprop", "SGD"};
+constexpr std::array<std::string_view, 14> kClasses = {
+    "Adadelta", "Adafactor", "Adagrad", "Adam",  "AdamW",   "Adamax", "Ftrl",
+    "Lamb",     "Lion",      "Muon",    "Nadam", "RMSprop", "SGD",    "ScheduleFreeAdamW"};
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -71,6 +73,11 @@ void read_learning_rate(OptionReader& options, const Config::Object& arguments, 
   }
   const double old_name = options.number("lr", fallback, 0, kNoBound);
   optimizer.learning_rate = options.number("learning_rate", old_name, 0, kNoBound);
+}
+
+double default_rate(std::string_view class_name) {
+  if (class_name == "SGD") return 0.01;
+  return class_name == "ScheduleFreeAdamW" ? 0.0025 : 0.001;
 }
 
 // At most one of three; a limit of zero or less says nothing, as in Keras.
@@ -176,16 +183,68 @@ void read_lion(OptionReader& options, Optimizer& optimizer) {
   optimizer.slots = {"momentum"};
 }
 
+void read_lamb(OptionReader& options, Optimizer& optimizer) {
+  read_betas(options, optimizer, 0.999);
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  optimizer.slots = {"momentum", "velocity"};
+  optimizer.counts = true;
+}
+
+void read_adafactor(OptionReader& options, Optimizer& optimizer) {
+  const auto read = [&](const char* key, double fallback, double least) {
+    optimizer.attributes.set(key, options.number(key, fallback, least, kNoBound));
+  };
+  read("beta_2_decay", -0.8, -kNoBound);
+  read("epsilon_1", 1e-30, 0);
+  read("epsilon_2", 1e-3, 0);
+  read("clip_threshold", 1.0, 0);
+  // Keras takes the smaller of the rate and 1 / sqrt(t) with it and without it.
+  options.flag("relative_step", true);
+  optimizer.slots = {"r", "c", "velocity"};
+  optimizer.counts = true;
+}
+
+void read_schedule_free(OptionReader& options, Optimizer& optimizer) {
+  read_betas(options, optimizer, 0.999);
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-8, 0, kNoBound));
+  optimizer.attributes.set("warmup_steps", options.number("warmup_steps", 0, 0, kNoBound));
+  optimizer.op = "schedule_free_adamw";
+  optimizer.slots = {"momentum", "velocity"};
+  optimizer.counts = true;
+  optimizer.starts_at_weight = true;
+}
+
+// Adam's part is the optimizer's own; Muon's stands beside it.
+void read_muon_and_adam(OptionReader& options, Optimizer& optimizer) {
+  optimizer.muon = read_muon(options);
+  if (optimizer.attributes.has("weight_decay")) {
+    optimizer.muon->weight_decay = optimizer.attributes.get_double("weight_decay");
+  }
+  optimizer.attributes = {};
+  optimizer.attributes.set("beta_1", options.number("adam_beta_1", 0.9, 0, 1));
+  optimizer.attributes.set("beta_2", options.number("adam_beta_2", 0.999, 0, 1));
+  optimizer.attributes.set("epsilon", options.number("epsilon", 1e-7, 0, kNoBound));
+  std::optional<double> decay = options.optional_number("adam_weight_decay", 0, kNoBound);
+  if (!decay && !options.is_null("adam_weight_decay")) decay = 0.004;
+  // Weights decay by the rate as it is, and Adam's step takes a share of it.
+  if (decay) optimizer.attributes.set("weight_decay", *decay / optimizer.muon->adam_rate_ratio);
+  optimizer.op = "adam";
+  optimizer.slots = {"momentum", "velocity"};
+  optimizer.counts = true;
+}
+
 struct OwnOptions {
   std::string_view class_name;
   void (*read)(OptionReader&, Optimizer&);
 };
 constexpr std::array kOwnOptions = {
-    OwnOptions{"Adadelta", read_adadelta}, OwnOptions{"Adagrad", read_adagrad},
-    OwnOptions{"Adam", read_adam},         OwnOptions{"AdamW", read_adam},
-    OwnOptions{"Adamax", read_adamax},     OwnOptions{"Ftrl", read_ftrl},
-    OwnOptions{"Lion", read_lion},         OwnOptions{"Nadam", read_nadam},
-    OwnOptions{"RMSprop", read_rmsprop},   OwnOptions{"SGD", read_sgd},
+    OwnOptions{"Adadelta", read_adadelta}, OwnOptions{"Adafactor", read_adafactor},
+    OwnOptions{"Adagrad", read_adagrad},   OwnOptions{"Adam", read_adam},
+    OwnOptions{"AdamW", read_adam},        OwnOptions{"Adamax", read_adamax},
+    OwnOptions{"Ftrl", read_ftrl},         OwnOptions{"Lamb", read_lamb},
+    OwnOptions{"Lion", read_lion},         OwnOptions{"Muon", read_muon_and_adam},
+    OwnOptions{"Nadam", read_nadam},       OwnOptions{"RMSprop", read_rmsprop},
+    OwnOptions{"SGD", read_sgd},           OwnOptions{"ScheduleFreeAdamW", read_schedule_free},
 };
 
 graph::StateId declare_scalar(graph::GraphBuilder& builder, std::string_view name, DType dtype,
@@ -203,8 +262,9 @@ struct Update {
 // (Adamax: of their magnitudes), which Keras takes of each read. None where that is the same, or
 // plain arithmetic.
 std::string sum_over_reads(const Optimizer& optimizer) {
-  constexpr std::array<std::string_view, 6> kSquaring = {"Adadelta", "Adagrad", "Adamax",
-                                                         "Ftrl",     "Nadam",   "RMSprop"};
+  constexpr std::array<std::string_view, 9> kSquaring = {
+      "Adadelta", "Adafactor", "Adagrad", "Adamax",           "Ftrl",
+      "Lamb",     "Nadam",     "RMSprop", "ScheduleFreeAdamW"};
   if (std::ranges::find(kSquaring, optimizer.class_name) == kSquaring.end()) return "";
   // Keras ends with an error there: the variance may fall below 0.
   if (optimizer.op.find("centered") != std::string::npos) return "";
@@ -231,38 +291,76 @@ std::vector<Update> find_updates(graph::GraphBuilder& builder, const Optimizer& 
 }
 
 graph::StateId declare_slot(graph::GraphBuilder& builder, const StateVariable& weight,
-                            const std::string& slot) {
-  return builder.state({.name = slot_state(weight.name, slot),
-                        .type = weight.type,
+                            const TensorInfo& slot) {
+  return builder.state({.name = slot_state(weight.name, slot.name),
+                        .type = {weight.type.dtype, fixed_shape(slot.shape)},
                         .role = graph::StateRole::kOptimizerSlot,
                         .layer = weight.layer});
 }
 
-void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer, const Update& given,
-                ValueId learning_rate, ValueId iteration) {
+std::vector<TensorInfo> slots_of(const Optimizer& optimizer, const StateVariable& weight) {
+  return slots_of(optimizer, {weight.name, weight.type.dtype, weight.type.shape.at(1)});
+}
+
+// What the step's number and rate are; Muon's share of the rate for Adam.
+struct StepNumbers {
+  ValueId learning_rate;
+  ValueId adam_rate;
+  ValueId iteration;
+};
+
+StepNumbers step_numbers(graph::GraphBuilder& builder, const Optimizer& optimizer, ValueId rate,
+                         ValueId iteration) {
+  StepNumbers numbers{rate, rate, iteration};
+  if (optimizer.muon && optimizer.muon->adam_rate_ratio != 1) {
+    numbers.adam_rate =
+        builder.call("scale_shift", std::string(kLearningRateState) + "/of_adam", {rate},
+                     {{"scale", optimizer.muon->adam_rate_ratio}, {"offset", 0.0}});
+  }
+  return numbers;
+}
+
+// The new values of a weight and of its slots.
+std::vector<ValueId> add_step(graph::GraphBuilder& builder, const Optimizer& optimizer,
+                              const Update& given, const std::vector<ValueId>& slots,
+                              const StepNumbers& numbers) {
   const WeightGradient& pair = given.pair;
-  const StateVariable weight = builder.graph().state(pair.weight);
-  std::vector<graph::StateId> states = {pair.weight};
-  std::vector<ValueId> operands = {builder.read(pair.weight), pair.gradient};
+  const std::string weight = builder.graph().state(pair.weight).name;
+  const ValueId before = builder.read(pair.weight);
+  if (optimizer.muon && slots.size() == 1) {
+    const MuonStep next = add_muon_step(builder, *optimizer.muon, weight, {before, slots[0]},
+                                        pair.gradient, numbers.learning_rate);
+    return {next.weight, next.momentum};
+  }
+  std::vector<ValueId> operands = {before, pair.gradient};
   std::string op = optimizer.op;
   // However small the table, the reads are not added up first (ops/training/adam_rows.cpp).
   if (is_adam(optimizer) && given.reads) {
     op = op == "adam" ? "adam_rows" : "adam_rows_amsgrad";
-    operands = {operands[0], given.reads->rows, given.reads->gradients};
+    operands = {before, given.reads->rows, given.reads->gradients};
   }
-  for (const std::string& slot : optimizer.slots) {
-    states.push_back(declare_slot(builder, weight, slot));
-    operands.push_back(builder.read(states.back()));
-  }
-  operands.push_back(learning_rate);
-  if (optimizer.counts) operands.push_back(iteration);
-  builder.set_layer(weight.layer);
+  operands.insert(operands.end(), slots.begin(), slots.end());
+  operands.push_back(numbers.adam_rate);
+  if (optimizer.counts) operands.push_back(numbers.iteration);
   if (const std::string what = sum_over_reads(optimizer); given.reads && !what.empty()) {
-    operands.push_back(add_reads(builder, weight.name + "/" + what, *given.reads, what));
+    operands.push_back(add_reads(builder, weight + "/" + what, *given.reads, what));
   }
-  const graph::NodeId update =
-      builder.add(op, weight.name + "/update", operands, optimizer.attributes);
-  std::vector<ValueId> results = builder.graph().node(update).outputs;
+  const graph::NodeId update = builder.add(op, weight + "/update", operands, optimizer.attributes);
+  return builder.graph().node(update).outputs;
+}
+
+void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer, const Update& given,
+                const StepNumbers& numbers) {
+  const WeightGradient& pair = given.pair;
+  const StateVariable weight = builder.graph().state(pair.weight);
+  std::vector<graph::StateId> states = {pair.weight};
+  std::vector<ValueId> slots;
+  for (const TensorInfo& slot : slots_of(optimizer, weight)) {
+    states.push_back(declare_slot(builder, weight, slot));
+    slots.push_back(builder.read(states.back()));
+  }
+  builder.set_layer(weight.layer);
+  std::vector<ValueId> results = add_step(builder, optimizer, given, slots, numbers);
   if (!pair.constraint.is_null()) {
     results[0] = add_constraint(builder, pair.constraint, results[0], weight.name);
   }
@@ -344,6 +442,27 @@ std::string slot_state(std::string_view weight, std::string_view slot) {
   return "optimizer/" + std::string(weight) + "/" + std::string(slot);
 }
 
+std::vector<TensorInfo> slots_of(const Optimizer& optimizer, const TensorInfo& weight) {
+  const std::vector<int64_t>& dims = weight.shape;
+  if (optimizer.muon && takes(*optimizer.muon, weight.name, dims.size())) {
+    return {{"momentum", weight.dtype, dims}};
+  }
+  std::vector<TensorInfo> slots;
+  for (const std::string& name : optimizer.slots) slots.push_back({name, weight.dtype, dims});
+  if (optimizer.class_name == "Adafactor") {
+    // Means of the last dimension, and of the one before; a vector has none, and Keras a scalar.
+    const auto without = [&](size_t back) {
+      std::vector<int64_t> shape = dims;
+      if (dims.size() < 2) return std::vector<int64_t>();
+      shape.erase(shape.end() - static_cast<ptrdiff_t>(back));
+      return shape;
+    };
+    slots[0].shape = without(1);
+    slots[1].shape = without(2);
+  }
+  return slots;
+}
+
 double initial_slot_value(const Optimizer& optimizer, std::string_view state) {
   if (state == kMomentumProductState) return 1.0;
   return state.ends_with("/accumulator") ? optimizer.accumulator : 0.0;
@@ -356,11 +475,11 @@ Optimizer read_optimizer(const Config& config, std::vector<Option>* list) {
   Optimizer optimizer;
   optimizer.class_name = class_of(given.name);
   OptionReader options(given.arguments, lower(optimizer.class_name), list);
-  const bool sgd = optimizer.class_name == "SGD";
-  read_learning_rate(options, given.arguments, sgd ? 0.01 : 0.001, optimizer);
+  read_learning_rate(options, given.arguments, default_rate(optimizer.class_name), optimizer);
   read_clipping(options, optimizer);
   std::optional<double> decay = options.optional_number("weight_decay", 0, kNoBound);
   if (optimizer.class_name == "AdamW" && !decay) decay = 0.004;
+  if (optimizer.class_name == "Muon" && !decay && !options.is_null("weight_decay")) decay = 0.004;
   if (decay) optimizer.attributes.set("weight_decay", *decay);
   optimizer.op = lower(optimizer.class_name);
   for (const OwnOptions& own : kOwnOptions) {
@@ -389,7 +508,8 @@ void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
                                              : rate;
   std::vector<Update> updates = find_updates(builder, optimizer, gradients);
   clip_gradients(builder, optimizer, updates);
-  for (const Update& update : updates) add_update(builder, optimizer, update, current, iteration);
+  const StepNumbers numbers = step_numbers(builder, optimizer, current, iteration);
+  for (const Update& update : updates) add_update(builder, optimizer, update, numbers);
   if (optimizer.class_name == "Nadam") {
     add_momentum_product(builder, optimizer, iteration, updates.empty());
   }
@@ -401,36 +521,65 @@ void add_idle_slots(graph::GraphBuilder& builder, const Optimizer& optimizer,
                     const StateVariable& weight) {
   builder.set_stage(graph::Stage::kUpdate);
   builder.set_layer(weight.layer);
-  for (const std::string& slot : optimizer.slots) {
+  for (const TensorInfo& slot : slots_of(optimizer, weight)) {
     const graph::StateId state = declare_slot(builder, weight, slot);
-    builder.write(state, builder.call("scale_shift", slot_state(weight.name, slot) + "/same",
+    builder.write(state, builder.call("scale_shift", slot_state(weight.name, slot.name) + "/same",
                                       {builder.read(state)}, {{"scale", 1.0}, {"offset", 0.0}}));
   }
   builder.set_layer("");
 }
 
-std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
-                                               const std::vector<std::string>& weights) {
-  std::vector<std::string> names = {std::string(kIterationState)};
-  if (!optimizer.schedule) names.emplace_back(kLearningRateState);
-  // Keras adds Adam's pair for each weight (and those of Adadelta, Adamax, Ftrl and Nadam), and
-  // every further slot in a round of its own.
-  const bool pair = optimizer.slots.size() >= 2 && optimizer.class_name != "RMSprop";
-  const std::vector<std::string> keras_order =
-      optimizer.slots.size() == 3 && optimizer.class_name == "RMSprop"
-          ? std::vector<std::string>{"velocity", "momentum", "average_gradient"}
-          : optimizer.slots;
-  for (size_t first = 0; first < keras_order.size();) {
-    const size_t count = pair && first == 0 ? 2 : 1;
-    for (const std::string& weight : weights) {
+std::optional<graph::Graph> slots_graph(const Optimizer& optimizer,
+                                        const std::vector<StateVariable>& states) {
+  if (!optimizer.starts_at_weight) return std::nullopt;
+  graph::GraphBuilder builder(ops::registry());
+  builder.set_stage(graph::Stage::kUpdate);
+  for (const StateVariable& slot : states) {
+    const std::string_view name = slot.name;
+    if (slot.role != graph::StateRole::kOptimizerSlot || !name.ends_with("/momentum")) continue;
+    const auto weight = std::ranges::find_if(
+        states, [&](const StateVariable& s) { return slot_state(s.name, "momentum") == name; });
+    if (weight == states.end()) continue;
+    builder.set_layer(slot.layer);
+    const ValueId value = builder.read(builder.state(*weight));
+    builder.write(builder.state(slot), builder.call("scale_shift", slot.name + "/first", {value},
+                                                    {{"scale", 1.0}, {"offset", 0.0}}));
+  }
+  builder.set_layer("");
+  return builder.finish();
+}
+
+std::vector<TensorInfo> optimizer_states(const Optimizer& optimizer,
+                                         const std::vector<TensorInfo>& weights) {
+  std::vector<TensorInfo> states = {{std::string(kIterationState), DType::kInt64, {}}};
+  const auto add = [&](const TensorInfo& weight, const TensorInfo& slot) {
+    states.push_back({slot_state(weight.name, slot.name), DType::kFloat32, slot.shape});
+  };
+  if (!optimizer.schedule) {
+    states.push_back({std::string(kLearningRateState), DType::kFloat32, {}});
+  }
+  // Keras adds Adam's pair for each weight (and those of Adadelta, Adamax, Ftrl, Lamb, Nadam), and
+  // every further slot in a round of its own; Adafactor's and Muon's stand weight by weight.
+  const bool by_weight = optimizer.muon || optimizer.class_name == "Adafactor";
+  std::vector<std::string> order = optimizer.slots;
+  const bool rms = optimizer.class_name == "RMSprop";
+  if (rms && order.size() == 3) order = {"velocity", "momentum", "average_gradient"};
+  for (size_t first = 0; first < order.size();) {
+    size_t count = by_weight ? order.size() : 1;
+    if (!by_weight && !rms && first == 0 && order.size() >= 2) count = 2;
+    for (const TensorInfo& weight : weights) {
+      const std::vector<TensorInfo> slots = slots_of(optimizer, weight);
       for (size_t i = first; i < first + count; ++i) {
-        names.push_back(slot_state(weight, keras_order[i]));
+        const auto slot = std::ranges::find(slots, order[i], &TensorInfo::name);
+        if (slot != slots.end()) add(weight, *slot);
       }
     }
     first += count;
   }
-  if (optimizer.class_name == "Nadam") names.emplace_back(kMomentumProductState);
-  return names;
+  if (optimizer.class_name == "Nadam") {
+    states.push_back({std::string(kMomentumProductState), DType::kFloat32, {}});
+  }
+  return states;
 }
 
 }  // namespace plimsoll::layers

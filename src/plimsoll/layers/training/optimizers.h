@@ -8,8 +8,10 @@
 
 #include <optional>
 
+#include "base/tensor_io.h"
 #include "graph/builder.h"
 #include "layers/config/config.h"
+#include "layers/training/muon.h"
 
 namespace plimsoll::layers {
 
@@ -28,6 +30,8 @@ struct Optimizer {
   std::vector<std::string> slots{};  // per weight, in the operator's order
   bool counts = false;               // whether updates read the counter
   double accumulator = 0;            // where the slot "accumulator" starts; others start at 0
+  bool starts_at_weight = false;     // whether the slot "momentum" starts as the weight
+  std::optional<Muon> muon{};        // matrices that it takes; the others get what stands above
   // Attributes of a scheduled_rate node; none: the rate is a state.
   std::optional<graph::Attributes> schedule{};
   // "value", "norm" or "global": gradients are clipped to clip_limit; empty: they are not.
@@ -42,6 +46,9 @@ Optimizer read_optimizer(const Config& config, std::vector<Option>* options = nu
 
 // Keras's defaults for a class; names as in Keras's get_config.
 std::string slot_state(std::string_view weight, std::string_view slot);
+
+// The slots of a weight of that name and shape: each one's name and shape.
+std::vector<TensorInfo> slots_of(const Optimizer& optimizer, const TensorInfo& weight);
 
 // Where a slot of that state name starts.
 double initial_slot_value(const Optimizer& optimizer, std::string_view state);
@@ -61,9 +68,14 @@ void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
 void add_idle_slots(graph::GraphBuilder& builder, const Optimizer& optimizer,
                     const graph::StateVariable& weight);
 
-// The optimizer's variables in the order of Keras's `optimizer.variables`, as state names;
+// The program "slots": what starts as the weight does, for weights that came without slots. None
+// where nothing does.
+std::optional<graph::Graph> slots_graph(const Optimizer& optimizer,
+                                        const std::vector<graph::StateVariable>& states);
+
+// The optimizer's variables in the order of Keras's `optimizer.variables`, by their states' names;
 // `weights` are the trainable ones.
-std::vector<std::string> optimizer_state_names(const Optimizer& optimizer,
-                                               const std::vector<std::string>& weights);
+std::vector<TensorInfo> optimizer_states(const Optimizer& optimizer,
+                                         const std::vector<TensorInfo>& weights);
 
 }  // namespace plimsoll::layers

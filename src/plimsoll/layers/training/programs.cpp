@@ -440,6 +440,9 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
       built.set.programs.push_back({"apply", apply, 1});
     }
     if (!optimizer->schedule) built.learning_rate = kLearningRateState;
+    if (auto slots = slots_graph(*optimizer, graph::states_of(built.set))) {
+      built.set.programs.push_back({"slots", std::move(*slots), 1});
+    }
   }
   if (evaluates) {
     StepBuilder step(model, plans, compile, compile.sample_weights, false);
@@ -477,11 +480,15 @@ std::vector<std::string> left_out_metrics(const Model& model, const CompileOptio
 }
 
 std::vector<std::string> optimizer_variables(const Model& model, const Config& optimizer) {
-  std::vector<std::string> weights;
+  std::vector<TensorInfo> weights;
   for (const ModelWeight& weight : model.all_weights()) {
-    if (weight.trainable) weights.push_back(weight.name);
+    if (weight.trainable) weights.push_back({weight.name, DType::kFloat32, weight.weight.shape});
   }
-  return optimizer_state_names(read_optimizer(optimizer), weights);
+  std::vector<std::string> names;
+  for (TensorInfo& state : optimizer_states(read_optimizer(optimizer), weights)) {
+    names.push_back(std::move(state.name));
+  }
+  return names;
 }
 
 }  // namespace plimsoll::layers

@@ -12,6 +12,11 @@
 //             l' = l + g + 2 shrinkage w − σ w;  q = a'^(−power) / lr + 2 (l2 + beta / (2 lr))
 //             w' = (clip(l', −l1, l1) − l') / q
 //   lion      w' = w − lr sign(beta_1 m + (1 − beta_1) g);  m' = beta_2 m + (1 − beta_2) g
+//   schedule_free_adamw
+//             v' = v + (g² − v)(1 − beta_2);  m' = m − lr min(1, t / warmup_steps) g / d
+//             d = sqrt(v' / (1 − beta_2^t)) + epsilon;  x = (w − (1 − beta_1) m') / beta_1
+//             w' = (1 − beta_1) m' + beta_1 ((1 − 1/t) x + m' / t)
+//             (the paper has m in x: Keras on TensorFlow reads its variable after the update)
 //
 // A last operand beyond these stands for g² (adamax: |g|), in adadelta's δ² too; not in lion.
 //
@@ -65,6 +70,7 @@ void register_adaptive_optimizers(OpRegistry& registry) {
        {"l2_shrinkage_regularization_strength"},
        {"beta"}});
   add("lion", 1, false, {beta_1, beta_2});
+  add("schedule_free_adamw", 2, true, {beta_1, beta_2, epsilon, {"warmup_steps"}});
 }
 
 }  // namespace plimsoll::ops

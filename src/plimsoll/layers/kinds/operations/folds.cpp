@@ -236,13 +236,17 @@ Values product(const OperationCall& call) {
 
 Values running_sum(const OperationCall& call) {
   LayerContext& context = call.context();
+  const DType type = context.type(call.only()).dtype;
   ValueId x = call.only_real();
   if (call.operation() == "Nancumsum") x = without_nan(context, x, 0);
   if (!call.option("dtype").is_null()) {
     call.refuse("no dtype", call.option("dtype").to_json(), "Cast the sums instead.");
   }
   const int64_t axis = call.axis(call.option("axis"), context.type(x).shape.rank());
-  return {context.emit("running_sum", {x}, {{"axis", axis}})};
+  const ValueId y = context.emit("running_sum", {x}, {{"axis", axis}});
+  // Numbers that are counted up stay integers: they may name rows of a table.
+  if (type == DType::kBool) return {as_dtype(context, y, DType::kInt32)};
+  return {is_integer(type) ? as_dtype(context, y, type) : y};
 }
 
 constexpr OperationRow kRows[] = {

@@ -14,6 +14,15 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
+// The elements of a row that have those numbers: of integers integers. Those that are no int32 come
+// by float32, which has all up to 2^24.
+ValueId gathered(LayerContext& context, ValueId x, ValueId places) {
+  const DType type = context.type(x).dtype;
+  if (type != DType::kInt32) x = as_real(context, x);
+  const ValueId y = context.emit("gather_last", {x, places});
+  return is_integer(type) ? as_dtype(context, y, type) : y;
+}
+
 // Holds a value whose axis was moved to the end, and where the axis came from.
 struct LastAxis {
   ValueId value;
@@ -53,42 +62,42 @@ Values arg_extremum(const OperationCall& call) {
 }
 
 ValueId order_of(LayerContext& context, ValueId x, bool descending) {
+  if (context.type(x).dtype != DType::kInt32) x = as_real(context, x);
   return context.emit("argsort_last", {x}, {{"descending", descending}});
 }
 
 Values sort(const OperationCall& call) {
   LayerContext& context = call.context();
   expect_axis(call);
-  const LastAxis x = with_axis_last(call, call.only_real());
+  const LastAxis x = with_axis_last(call, call.only());
   const ValueId order = order_of(context, x.value, false);
-  const ValueId y =
-      call.operation() == "Argsort" ? order : context.emit("gather_last", {x.value, order});
+  const ValueId y = call.operation() == "Argsort" ? order : gathered(context, x.value, order);
   return {axis_moved(context, y, x.last, x.axis)};
 }
 
 Values top_k(const OperationCall& call) {
   LayerContext& context = call.context();
-  const ValueId x = call.only_real();
+  const ValueId x = call.only();
   const int rank = context.type(x).shape.rank();
   if (rank < 2) call.refuse("an axis after the batch", to_string(context.type(x).shape));
   const int64_t count = context.type(x).shape[rank - 1].count;
   const int64_t k = call.integer("k", 1, count);
   const ValueId places = sliced(context, order_of(context, x, true), rank - 1, 0, k);
-  return {context.emit("gather_last", {x, places}), places};
+  return {gathered(context, x, places), places};
 }
 
 Values take_along(const OperationCall& call) {
   LayerContext& context = call.context();
   expect_axis(call);
   if (call.inputs().size() != 2) call.refuse("two values of the model", "another call");
-  const LastAxis x = with_axis_last(call, as_real(context, call.inputs()[0]));
+  const LastAxis x = with_axis_last(call, call.inputs()[0]);
   const ValueId given = as_dtype(context, call.inputs()[1], DType::kFloat32);
   const ValueId from_end = scaled(context, given, 1, static_cast<double>(x.count));
   const ValueId places =
       as_dtype(context, chosen(context, compared(context, given, "less", 0), from_end, given),
                DType::kInt32);
   const ValueId places_last = axis_moved(context, places, x.axis, x.last);
-  const ValueId y = context.emit("gather_last", {x.value, places_last});
+  const ValueId y = gathered(context, x.value, places_last);
   return {axis_moved(context, y, x.last, x.axis)};
 }
 

@@ -1,7 +1,7 @@
 // Bidirectional: one recurrent layer over a sequence and one against it, merged.
 //
-// Both run in the sequence's own places. Masked steps are zero where sequences come out, as Keras
-// forces.
+// Both run in the sequence's own places; either may be an RNN of cells. Masked steps are zero where
+// sequences come out, as Keras forces.
 
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/sequence/recurrent.h"
@@ -38,7 +38,7 @@ class Bidirectional final : public Layer {
 
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
     std::vector<Weight> weights;
-    const auto add = [&](const RecurrentLayer& layer, const std::string& prefix) {
+    const auto add = [&](const SequenceLayer& layer, const std::string& prefix) {
       for (Weight weight : layer.weights(inputs)) {
         weight.name = prefix + weight.name;
         weight.trainable = weight.trainable && layer.trainable();
@@ -94,17 +94,17 @@ class Bidirectional final : public Layer {
   static constexpr const char* kForward = "forward_layer/";
   static constexpr const char* kBackward = "backward_layer/";
 
-  static std::shared_ptr<const RecurrentLayer> read_layer(const ConfigReader& reader,
-                                                          std::string_view key,
-                                                          const Config& object) {
+  static std::shared_ptr<const SequenceLayer> read_layer(const ConfigReader& reader,
+                                                         std::string_view key,
+                                                         const Config& object) {
     const Config* name = object.is_object() ? object.find("class_name") : nullptr;
     const Config* config = object.is_object() ? object.find("config") : nullptr;
-    std::shared_ptr<const RecurrentLayer> layer;
+    std::shared_ptr<const SequenceLayer> layer;
     if (name != nullptr && name->is_string() && config != nullptr) {
       layer = make_recurrent(name->as_string(), *config);
     }
     if (layer == nullptr) {
-      reader.refuse(key, "an LSTM, GRU or SimpleRNN",
+      reader.refuse(key, "an LSTM, GRU, SimpleRNN or RNN",
                     name != nullptr ? name->to_json() : object.to_json(),
                     "This version of Plimsoll runs no other layer both ways.");
     }
@@ -141,8 +141,8 @@ class Bidirectional final : public Layer {
   }
 
   std::string merge_mode_;  // empty: none, two outputs
-  std::shared_ptr<const RecurrentLayer> forward_;
-  std::shared_ptr<const RecurrentLayer> backward_;
+  std::shared_ptr<const SequenceLayer> forward_;
+  std::shared_ptr<const SequenceLayer> backward_;
 };
 
 }  // namespace

@@ -33,22 +33,35 @@ std::string read_cell_activation(ConfigReader& reader, std::string_view key,
   return name;
 }
 
-double read_rate(ConfigReader& reader, std::string_view key) {
+}  // namespace
+
+double read_dropout_rate(ConfigReader& reader, std::string_view key) {
   const double rate = reader.number(key, 0.0);
   if (!(rate >= 0 && rate < 1)) reader.refuse(key, "0 to below 1", std::to_string(rate));
   return rate;
 }
 
-// A value of ones times dropout, (B, columns).
-ValueId add_factors(LayerContext& context, double rate, int64_t columns) {
+ValueId dropout_factors(LayerContext& context, double rate, const std::vector<int64_t>& dims) {
   const ValueId one =
       context.emit("ones", {}, {{"shape", std::vector<int64_t>{}}, {"dtype", "float32"}});
-  const ValueId ones =
-      context.emit("batch_sum_grad", {one}, {{"value_shape", std::vector<int64_t>{columns}}});
+  const ValueId ones = context.emit("batch_sum_grad", {one}, {{"value_shape", dims}});
   return context.emit("dropout", {ones}, {{"rate", rate}, {"site", context.call_site()}});
 }
 
-}  // namespace
+RecurrentInputs read_recurrent_inputs(LayerContext& context, std::span<const ValueId> inputs) {
+  RecurrentInputs given{{inputs.begin() + 1, inputs.end()}, context.mask(0)};
+  if (context.arguments().is_null()) return given;
+  const CallArguments arguments(context, inputs.size(), {"sequences", "initial_state", "mask"});
+  given.states.clear();
+  for (size_t i : arguments.tensors("initial_state")) given.states.push_back(inputs[i]);
+  // Keras 2 put the states into one list with the input.
+  const std::vector<size_t> first = arguments.tensors("sequences");
+  for (size_t i = 1; i < first.size(); ++i) given.states.push_back(inputs[first[i]]);
+  // Keras hands on the input's own mask only where the input is the one tensor of the call.
+  if (!given.states.empty()) given.mask = ValueId();
+  for (size_t i : arguments.tensors("mask")) given.mask = as_bool(context, inputs[i]);
+  return given;
+}
 
 SequenceOptions read_sequence_options(ConfigReader& reader) {
   SequenceOptions options;
@@ -66,7 +79,7 @@ SequenceOptions read_sequence_options(ConfigReader& reader) {
 }
 
 RecurrentLayer::RecurrentLayer(ConfigReader& reader, CellKind kind, std::string path)
-    : Layer(reader), kind_(kind), path_(std::move(path)) {
+    : SequenceLayer(reader), kind_(kind), path_(std::move(path)) {
   const bool rnn = kind == CellKind::kSimpleRnn;
   sequence_ = read_sequence_options(reader);
   units_ = reader.integer("units", 1);
@@ -84,8 +97,8 @@ RecurrentLayer::RecurrentLayer(ConfigReader& reader, CellKind kind, std::string 
   for (const char* key : {"kernel_constraint", "recurrent_constraint", "bias_constraint"}) {
     reader.refuse_unless_empty(key, "Regularize the kernel instead (kernel_regularizer).");
   }
-  dropout_ = read_rate(reader, "dropout");
-  recurrent_dropout_ = read_rate(reader, "recurrent_dropout");
+  dropout_ = read_dropout_rate(reader, "dropout");
+  recurrent_dropout_ = read_dropout_rate(reader, "recurrent_dropout");
   if (kind == CellKind::kGru) reset_after_ = reader.flag("reset_after", true);
   const Config seed = reader.value("seed", Config());
   if (!seed.is_null() && !seed.is_int()) {
@@ -187,7 +200,7 @@ Recurrence RecurrentLayer::run(LayerContext& context, ValueId x, std::span<const
   }
   if (recurrent_bias.valid()) operands.push_back(recurrent_bias);
   operands.insert(operands.end(), states.begin(), states.end());
-  if (drops) operands.push_back(add_factors(context, recurrent_dropout_, wide()));
+  if (drops) operands.push_back(dropout_factors(context, recurrent_dropout_, {wide()}));
   if (mask.valid()) operands.push_back(mask);
   constexpr std::string_view kOps[] = {"lstm", "gru", "simple_rnn"};
   const std::vector<ValueId> outputs =
@@ -227,20 +240,10 @@ std::vector<ValueId> RecurrentLayer::call(LayerContext& context,
                                           std::span<const ValueId> inputs) const {
   if (inputs.empty()) refuse("one input", "none", "");
   one_input(context, inputs.first(1), 3);
-  std::vector<ValueId> states(inputs.begin() + 1, inputs.end());
-  ValueId mask = context.mask(0);
-  if (!context.arguments().is_null()) {
-    const CallArguments arguments(context, inputs.size(), {"sequences", "initial_state", "mask"});
-    states.clear();
-    for (size_t i : arguments.tensors("initial_state")) states.push_back(inputs[i]);
-    // Keras 2 put the states into one list with the input.
-    const std::vector<size_t> first = arguments.tensors("sequences");
-    for (size_t i = 1; i < first.size(); ++i) states.push_back(inputs[first[i]]);
-    // Keras hands on the input's own mask only where the input is the one tensor of the call.
-    if (!states.empty()) mask = ValueId();
-    for (size_t i : arguments.tensors("mask")) mask = as_bool(context, inputs[i]);
-  }
-  const Recurrence result = run(context, inputs[0], states, mask, sequence_.zero_output_for_mask);
+  const RecurrentInputs given = read_recurrent_inputs(context, inputs);
+  ValueId mask = given.mask;
+  const Recurrence result =
+      run(context, inputs[0], given.states, mask, sequence_.zero_output_for_mask);
   if (!mask.valid()) mask = context.mask(0);
   std::vector<ValueId> outputs = {result.last};
   if (sequence_.return_sequences) {
@@ -283,13 +286,14 @@ std::shared_ptr<const Layer> make_simple_rnn(const Config& config) {
   return construct_layer<SimpleRNN>(config);
 }
 
-std::shared_ptr<const RecurrentLayer> make_recurrent(std::string_view class_name,
-                                                     const Config& config) {
+std::shared_ptr<const SequenceLayer> make_recurrent(std::string_view class_name,
+                                                    const Config& config) {
   std::shared_ptr<const Layer> layer;
   if (class_name == LSTM::kClassName) layer = make_lstm(config);
   if (class_name == GRU::kClassName) layer = make_gru(config);
   if (class_name == SimpleRNN::kClassName) layer = make_simple_rnn(config);
-  return std::static_pointer_cast<const RecurrentLayer>(layer);
+  if (class_name == "RNN") layer = make_rnn(config);
+  return std::static_pointer_cast<const SequenceLayer>(layer);
 }
 
 std::shared_ptr<const RecurrentLayer> make_cell(std::string_view class_name, const Config& config,

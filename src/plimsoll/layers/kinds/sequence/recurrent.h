@@ -32,7 +32,35 @@ struct SequenceOptions {
 };
 SequenceOptions read_sequence_options(ConfigReader& reader);
 
-class RecurrentLayer : public Layer {
+// What a layer over sequences was called with: `states` is empty or one per state.
+struct RecurrentInputs {
+  std::vector<ValueId> states{};
+  ValueId mask{};  // invalid: none
+};
+RecurrentInputs read_recurrent_inputs(LayerContext& context, std::span<const ValueId> inputs);
+
+// 0 to below 1.
+double read_dropout_rate(ConfigReader& reader, std::string_view key);
+// Ones times dropout, (B, dims…).
+ValueId dropout_factors(LayerContext& context, double rate, const std::vector<int64_t>& dims);
+
+// A layer that can stand in Bidirectional.
+class SequenceLayer : public Layer {
+ public:
+  bool return_sequences() const { return sequence_.return_sequences; }
+  bool return_state() const { return sequence_.return_state; }
+  bool go_backwards() const { return sequence_.go_backwards; }
+  // `states` is empty or one per state; `mask` may be invalid; `zero_masked` overrides the layer's
+  // zero_output_for_mask.
+  virtual Recurrence run(LayerContext& context, ValueId x, std::span<const ValueId> states,
+                         ValueId mask, bool zero_masked) const = 0;
+
+ protected:
+  using Layer::Layer;
+  SequenceOptions sequence_;
+};
+
+class RecurrentLayer : public SequenceLayer {
  public:
   // `path`: where its weights are, with a slash at its end.
   RecurrentLayer(ConfigReader& reader, ops::CellKind kind, std::string path = "cell/");
@@ -40,15 +68,10 @@ class RecurrentLayer : public Layer {
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override;
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override;
 
-  bool return_sequences() const { return sequence_.return_sequences; }
-  bool return_state() const { return sequence_.return_state; }
   int64_t units() const { return units_; }
-  bool go_backwards() const { return sequence_.go_backwards; }
   size_t state_count() const { return kind_ == ops::CellKind::kLstm ? 2 : 1; }
-  // `states` is empty or one per state; `mask` may be invalid; `zero_masked` overrides the layer's
-  // zero_output_for_mask.
   Recurrence run(LayerContext& context, ValueId x, std::span<const ValueId> states, ValueId mask,
-                 bool zero_masked) const;
+                 bool zero_masked) const override;
 
  private:
   int64_t gates() const;
@@ -60,7 +83,6 @@ class RecurrentLayer : public Layer {
 
   ops::CellKind kind_;
   std::string path_;
-  SequenceOptions sequence_;
   int64_t units_ = 1;
   std::string activation_;
   std::string recurrent_activation_;
@@ -77,9 +99,9 @@ class RecurrentLayer : public Layer {
   Config bias_regularizer_;
 };
 
-// nullptr where the class is no recurrent layer of this file.
-std::shared_ptr<const RecurrentLayer> make_recurrent(std::string_view class_name,
-                                                     const Config& config);
+// LSTM, GRU, SimpleRNN and RNN; nullptr where the class is another one.
+std::shared_ptr<const SequenceLayer> make_recurrent(std::string_view class_name,
+                                                    const Config& config);
 
 // The layer of one cell that RNN holds; the class is one of this file.
 std::shared_ptr<const RecurrentLayer> make_cell(std::string_view class_name, const Config& config,

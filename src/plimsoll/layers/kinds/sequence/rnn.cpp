@@ -9,7 +9,6 @@
 #include "base/format.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/sequence/recurrent.h"
-#include "layers/model/call_arguments.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -27,11 +26,11 @@ constexpr CellClass kCells[] = {
     {"SimpleRNNCell", "SimpleRNN", "simple_rnn_cell"},
 };
 
-class Rnn final : public Layer {
+class Rnn final : public SequenceLayer {
  public:
   static constexpr std::string_view kClassName = "RNN";
 
-  explicit Rnn(ConfigReader& reader) : Layer(reader) {
+  explicit Rnn(ConfigReader& reader) : SequenceLayer(reader) {
     sequence_ = read_sequence_options(reader);
     read_cells(reader, reader.value("cell", Config()));
     reader.legacy("input_spec");
@@ -55,58 +54,50 @@ class Rnn final : public Layer {
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     if (inputs.empty()) refuse("one input", "none", "");
     one_input(context, inputs.first(1), 3);
-    std::vector<ValueId> states(inputs.begin() + 1, inputs.end());
-    ValueId mask = context.mask(0);
-    if (!context.arguments().is_null()) {
-      const CallArguments arguments(context, inputs.size(), {"sequences", "initial_state", "mask"});
-      states.clear();
-      for (size_t i : arguments.tensors("initial_state")) states.push_back(inputs[i]);
-      const std::vector<size_t> first = arguments.tensors("sequences");
-      for (size_t i = 1; i < first.size(); ++i) states.push_back(inputs[first[i]]);
-      if (!states.empty()) mask = ValueId();  // as in recurrent.cpp
-      for (size_t i : arguments.tensors("mask")) mask = as_bool(context, inputs[i]);
-    }
-    const Run run = run_cells(context, inputs[0], states, mask);
+    const RecurrentInputs given = read_recurrent_inputs(context, inputs);
+    ValueId mask = given.mask;
+    const Recurrence result =
+        run(context, inputs[0], given.states, mask, sequence_.zero_output_for_mask);
     if (!mask.valid()) mask = context.mask(0);
-    ValueId y = run.last.last;
+    ValueId y = result.last;
     if (sequence_.return_sequences) {
-      y = sequence_.go_backwards ? context.emit("reverse", {run.last.sequence}, {{"axis", 1}})
-                                 : run.last.sequence;
+      y = sequence_.go_backwards ? context.emit("reverse", {result.sequence}, {{"axis", 1}})
+                                 : result.sequence;
     }
     context.set_mask(0, sequence_.return_sequences ? mask : ValueId());
     std::vector<ValueId> outputs = {y};
-    if (sequence_.return_state) outputs.insert(outputs.end(), run.states.begin(), run.states.end());
+    if (sequence_.return_state) {
+      outputs.insert(outputs.end(), result.states.begin(), result.states.end());
+    }
     return outputs;
   }
 
- private:
-  struct Run {
-    Recurrence last;
-    std::vector<ValueId> states;  // of all cells, in order
-  };
-
-  Run run_cells(LayerContext& context, ValueId x, std::span<const ValueId> states,
-                ValueId mask) const {
+  // States are those of all cells, in order.
+  Recurrence run(LayerContext& context, ValueId x, std::span<const ValueId> states, ValueId mask,
+                 bool zero_masked) const override {
     size_t wanted = 0;
     for (const auto& cell : cells_) wanted += cell->state_count();
     if (!states.empty() && states.size() != wanted) {
       refuse(fmt::format("{} initial states", wanted), std::to_string(states.size()),
              "Give one value for each state of each cell.");
     }
-    Run run;
+    Recurrence last;
+    std::vector<ValueId> all;
     size_t begin = 0;
     for (size_t i = 0; i < cells_.size(); ++i) {
       const RecurrentLayer& cell = *cells_[i];
       const size_t count = states.empty() ? 0 : cell.state_count();
-      const bool zero = sequence_.zero_output_for_mask && i + 1 == cells_.size();
-      run.last = cell.run(context, x, states.subspan(begin, count), mask, zero);
-      run.states.insert(run.states.end(), run.last.states.begin(), run.last.states.end());
-      x = run.last.sequence;
+      const bool zero = zero_masked && i + 1 == cells_.size();
+      last = cell.run(context, x, states.subspan(begin, count), mask, zero);
+      all.insert(all.end(), last.states.begin(), last.states.end());
+      x = last.sequence;
       begin += count;
     }
-    return run;
+    last.states = std::move(all);
+    return last;
   }
 
+ private:
   void read_cells(ConfigReader& reader, const Config& cell) {
     const Config* inner = cell.is_object() ? cell.find("config") : nullptr;
     const Config* list = cell.is_array() ? &cell : nullptr;
@@ -149,7 +140,6 @@ class Rnn final : public Layer {
     return make_cell(kind.layer, config, path);
   }
 
-  SequenceOptions sequence_;
   std::vector<std::shared_ptr<const RecurrentLayer>> cells_;
 };
 
