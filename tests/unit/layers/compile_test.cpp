@@ -189,8 +189,15 @@ TEST(OptimizerTest, MuonsPatterns) {
   EXPECT_FALSE(takes(*some.muon, "head/kernel", 2));
   EXPECT_TRUE(takes(*some.muon, "forehead/kernel", 2));
   EXPECT_FALSE(takes(*some.muon, "conv/kernel", 4));
-  EXPECT_NE(error_of([&] { read_optimizer(muon("(")); }).find("regular expressions"),
-            std::string::npos);
+  EXPECT_FALSE(takes(*read_optimizer(muon("/kernel$")).muon, "head/kernel", 2));
+  EXPECT_TRUE(takes(*read_optimizer(muon("/kern$")).muon, "head/kernel", 2));
+  EXPECT_FALSE(takes(*read_optimizer(muon("ad/k")).muon, "head/kernel", 2));
+  EXPECT_FALSE(takes(*read_optimizer(muon("$")).muon, "head/kernel", 2));
+  for (const char* pattern : {"(a*)*b", "a|b", "a+", "[a]", "a^", "\\d"}) {
+    EXPECT_NE(error_of([&] { read_optimizer(muon(pattern)); }).find("special characters"),
+              std::string::npos)
+        << pattern;
+  }
 }
 
 TEST(OptimizerTest, VariablesStandInKerasOrder) {

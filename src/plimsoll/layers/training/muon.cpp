@@ -72,16 +72,37 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Keras takes regular expressions. A file's may take any time: only plain text is read.
+// Keras takes regular expressions, of which a file's may take any time. Those are read that say no
+// more than plain text, "." for any character, "^" for a name's begin and "$" for its end.
 std::vector<std::string> read_excluded(OptionReader& options) {
   std::vector<std::string> all = options.texts("exclude_layers");
   for (const std::string& one : all) {
-    if (one.find_first_of("\\^$.|?*+()[]{}") != std::string::npos) {
-      options.refuse("exclude_layers", "parts of weights' names", Config(one),
-                     "Name a part without special characters.");
+    const size_t begin = one.starts_with('^') ? 1 : 0;
+    const size_t end = one.size() - (one.size() > begin && one.ends_with('$') ? 1 : 0);
+    if (one.substr(begin, end - begin).find_first_of("\\^$|?*+()[]{}") != std::string::npos) {
+      options.refuse("exclude_layers",
+                     "parts of weights' names, with no special characters but . ^ $", Config(one),
+                     "Name a part of a weight's name.");
     }
   }
   return all;
+}
+
+bool is_found(std::string_view pattern, std::string_view name) {
+  const bool from_begin = pattern.starts_with('^');
+  if (from_begin) pattern.remove_prefix(1);
+  const bool to_end = pattern.ends_with('$');
+  if (to_end) pattern.remove_suffix(1);
+  if (pattern.size() > name.size()) return false;
+  for (size_t at = 0; at + pattern.size() <= name.size(); ++at) {
+    if (from_begin && at > 0) break;
+    if (to_end && at + pattern.size() != name.size()) continue;
+    const std::string_view part = name.substr(at, pattern.size());
+    if (std::ranges::equal(pattern, part, [](char p, char c) { return p == '.' || p == c; })) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -108,9 +129,8 @@ Muon read_muon(OptionReader& options) {
 bool takes(const Muon& muon, const std::string& weight, size_t rank) {
   if (rank != 2) return false;
   if (muon.exclude_embeddings && lower(weight).find("embedding") != std::string::npos) return false;
-  return std::ranges::none_of(muon.exclude_layers, [&](const std::string& excluded) {
-    return weight.find(excluded) != std::string::npos;
-  });
+  return std::ranges::none_of(
+      muon.exclude_layers, [&](const std::string& excluded) { return is_found(excluded, weight); });
 }
 
 MuonStep add_muon_step(graph::GraphBuilder& builder, const Muon& muon, const std::string& name,

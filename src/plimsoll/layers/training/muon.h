@@ -26,7 +26,7 @@ struct Muon {
   std::optional<double> weight_decay{};  // of its matrices
   double adam_rate_ratio = 1;            // of Adam's learning rate to Muon's
   bool exclude_embeddings = true;
-  std::vector<std::string> exclude_layers{};  // regular expressions, looked for in names of weights
+  std::vector<std::string> exclude_layers{};  // looked for in weights' names: text with . ^ $
   friend bool operator==(const Muon&, const Muon&) = default;
 };
 
