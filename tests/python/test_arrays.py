@@ -1,5 +1,7 @@
 """NumPy's arrays are counted by lines and held to the limit, and are otherwise as ever."""
 
+import ctypes
+import gc
 import os
 import re
 import subprocess
@@ -19,7 +21,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scripts.md"
 
 
 def limited(room: int | None) -> None:
-    """To what the process takes now and `room` more."""
+    """To what the process takes now, without free pages of its heap, and `room` more."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     what = asked.Asked(limit=None if room is None else _arrays.sums()[2] + room)
     asked.current = what
     arrays.begin(what)
