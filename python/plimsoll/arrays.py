@@ -24,6 +24,7 @@ _MOST_LINES = 8  # of a table
 _LONGEST = 72  # characters of a line that is shown
 _DRAWS = ("rand(", "random(", "random_sample(", "uniform(")
 _DRAWS_NORMAL = ("randn(", "normal(")
+_LOADS = ("np.load(", "numpy.load(")
 _JOINS = ("concatenate(", "stack(", "np.append(")
 _DISPLAYED = "plimsoll_note"  # attribute of an error that was explained
 
@@ -183,33 +184,38 @@ def _table(held: list[Any], named: dict[tuple[str, int], list[str]]) -> list[str
     return rows
 
 
-def _advice(
-    needed: int, count: int, sources: list[str], shape: tuple[int, ...] | None, dtype: Any
-) -> list[str]:
-    """What would do, what is said of these very lines first."""
+def _advice_of_line(place: str, source: str, count: int, shape: str) -> list[str]:
+    """By what a line calls; `count`: bytes of its arrays."""
     found = []
-    whole = str(shape) if shape is not None else "shape"
-    doubles = dtype is not None and dtype.kind == "f" and dtype.itemsize == 8
-    draws = {
-        "random": any(word in source for source in sources for word in _DRAWS),
-        "standard_normal": any(word in source for source in sources for word in _DRAWS_NORMAL),
-    }
-    for method, is_drawn in draws.items():
-        if is_drawn:
-            halved = f"{_mib(count // 2)}, half" if doubles else f"{_mib(count)}, no float64 before"
-            found.append(f'draw float32: rng.{method}({whole}, dtype="float32") of '
-                         f"rng = np.random.default_rng(): {halved}")  # fmt: skip
-    if any("np.load(" in source or "numpy.load(" in source for source in sources):
-        found.append('leave the file on the disk: np.load(path, mmap_mode="r")')
-    if any(".astype(" in source for source in sources):
-        found.append("astype holds both arrays while it converts: make the array as float32, or "
-                     "convert batch by batch")  # fmt: skip
-    if any(word in source for source in sources for word in _JOINS):
-        found.append("fill one array of the final shape in parts, where now the parts and the "
-                     "whole are held")  # fmt: skip
-    if doubles and not any(draws.values()):
-        found.append(f'float32 takes half, {_mib(count // 2)}: dtype="float32" where it is made')
-    found.append(f'a file as memory: np.lib.format.open_memmap("x.npy", "w+", "float32", {whole})')
+    drawn = {"random": _DRAWS, "standard_normal": _DRAWS_NORMAL}
+    for method, words in drawn.items():
+        if any(word in source for word in words) and "dtype=" not in source:
+            found.append(f'{place}: draw float32, half of {_mib(count)}: rng.{method}({shape}, '
+                         'dtype="float32") of rng = np.random.default_rng()')  # fmt: skip
+    if any(word in source for word in _LOADS) and "mmap_mode" not in source:
+        found.append(f'{place}: leave the file on the disk: np.load(path, mmap_mode="r")')
+    return found
+
+
+def _advice(
+    needed: int, count: int, lines: list[tuple[str, str, int]], shape: str, dtype: Any
+) -> list[str]:
+    """What would do. lines: place, source and bytes, that of the refused array first."""
+    found: list[str] = []
+    for number, (place, source, of_line) in enumerate(lines):
+        found += _advice_of_line(place, source, of_line, "shape" if number else shape)
+    place, source, _ = lines[0]
+    if ".astype(" in source:
+        found.append(f"{place}: astype holds both arrays while it converts: make the array as "
+                     "float32, or convert batch by batch")  # fmt: skip
+    if any(word in source for word in _JOINS):
+        found.append(f"{place}: fill one array of the final shape in parts, where now the parts "
+                     "and the whole are held")  # fmt: skip
+    if dtype is not None and dtype.kind == "f" and dtype.itemsize == 8:
+        if not found or not found[0].startswith(f"{place}: draw"):
+            found.append(f'{place}: float32 takes half, {_mib(count // 2)}: dtype="float32" where '
+                         "it is made")  # fmt: skip
+    found.append(f'a file as memory: np.lib.format.open_memmap("x.npy", "w+", "float32", {shape})')
     found.append(f"a higher limit: --memory {-(-needed // _MIB)}MiB")
     return found
 
@@ -231,8 +237,11 @@ def explanation(shape: tuple[int, ...] | None, dtype: Any) -> str:
         rows.insert(-1, f"  {_mib(small):>12}  smaller arrays, below 64 KiB each")
     if unfilled >= _MIB:
         rows.append(f"{'':16}of these arrays {_mib(unfilled)} are not filled yet")
-    sources = [_source(file, line), *(_source(one[0], one[1]) for one in held[:_MOST_LINES])]
-    advice = _advice(needed, count, sources, shape, dtype)
+    lines = [(_place(file, line), _source(file, line), count)]
+    for of, at, bytes_held, *_ in held[:_MOST_LINES]:
+        if (of, at) != (file, line):
+            lines.append((_place(of, at), _source(of, at), bytes_held))
+    advice = _advice(needed, count, lines, "shape" if shape is None else str(shape), dtype)
     return "\n".join([*rows, "What would do:", *(f"  - {one}" for one in advice)])
 
 

@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scripts.md"
 
 
 def limited(room: int | None) -> None:
-    """To what the process takes now and `room` more; what other tests freed is given back first."""
+    """To what the process takes now, without free pages of its heap, and `room` more."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     what = asked.Asked(limit=None if room is None else _arrays.sums()[2] + room)
