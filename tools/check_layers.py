@@ -71,7 +71,7 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
         "training": ("model",),
         "kinds": ("model",),
     },
-    "layers/kinds": {"image": (), "operations": (), "sequence": ()},
+    "layers/kinds": {"image": (), "operations": (), "sequence": ("image",)},
     "ops": {"fuse": ("image", "training"), "image": (), "norm": (), "training": ()},
     "plan": {
         "core": (),

@@ -22,7 +22,7 @@ REQUIRED: dict[str, Any] = {
     "target_shape": (-1, 2), "units": 3, "width": 3, "width_factor": 0.2,
     "factor": 0.2, "height_factor": 0.2,
 }  # fmt: skip
-SHAPES = [(6, 4), (6,), (6, 6, 4), (6, 6, 3), (4, 4, 4, 4), (3, 6, 6, 4)]
+SHAPES = [(6, 4), (6,), (6, 6, 4), (6, 6, 3), (4, 4, 4, 4), (3, 6, 6, 4), (2, 3, 4, 4, 2)]
 # What must not be left at its default to be seen, or is not called on one array of numbers.
 MADE: dict[str, Callable[[], L.Layer]] = {
     "Bidirectional": lambda: L.Bidirectional(L.GRU(3)),
