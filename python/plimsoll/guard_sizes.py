@@ -18,9 +18,10 @@ from typing import Any
 from plimsoll import _core
 
 MIB = 1 << 20
-_FIXED = 16 * MIB  # by how much equal steps differ, from one to the next
+_FIXED = 24 * MIB  # by how much equal steps differ, from one to the next
 _SHARE = 0.15  # of what is predicted beyond the last measurement
 _FIRST = (1, 2, 4)
+_FIRST_POOLED = (1, 2, 4, 8)
 _KEPT = 256  # files in the cache
 
 Points = list[tuple[int, int]]  # samples, bytes of the process
@@ -66,9 +67,9 @@ def predicted(points: Points, rows: int) -> int:
     return int(high + beyond * (1 + _SHARE)) + _FIXED
 
 
-def _next_small(points: Points, batch: int) -> int:
+def _next_small(points: Points, batch: int, sizes: tuple[int, ...]) -> int:
     """The next of the sizes that are measured first; 0: that was the last."""
-    small = _FIRST[len(points)] if len(points) < len(_FIRST) else 0
+    small = sizes[len(points)] if len(points) < len(sizes) else 0
     return small if small <= batch else 0
 
 
@@ -78,7 +79,7 @@ def choose(points: Points, batch: int, limit: int, cut_takes: int) -> tuple[bool
     points: what was measured, rising. cut_takes: bytes that a step in parts takes beside its parts.
     0 samples: not even one fits.
     """
-    small = _next_small(points, batch)
+    small = _next_small(points, batch, _FIRST)
     if small and (not points or predicted(points, small) <= limit):
         return True, small
     last, high = points[-1]
@@ -100,23 +101,24 @@ def choose_pooled(
     """As `choose`, where the framework's allocator keeps all that it once had.
 
     live: bytes that were in use at once. A larger part may find no place among what was freed, so
-    all that it uses is taken to come on top; a size that was measured finds its place again.
+    all that it uses is taken to come on top, in proportion to its samples: what does not depend on
+    them is counted too often, never too seldom. A size that was measured finds its place again.
     """
     last, held = points[-1]
-    each = max(size / rows for rows, size in live[-2:])
-    small = _next_small(points, batch)
-    if small and held + each * small + _FIXED <= limit:
-        return True, small
+    each = live[-1][1] / last
 
     def takes(rows: int) -> float:
-        return held + _FIXED + (each * rows * (1 + _SHARE) if rows > last else 0)
+        return held + (each * rows + _FIXED if rows > last else 0)
 
+    small = _next_small(points, batch, _FIRST_POOLED)
+    if small and takes(small) <= limit:
+        return True, small
     if takes(batch) <= limit:
         return False, batch
-    rows = int((limit - cut_takes - held - _FIXED) / (each * (1 + _SHARE))) if each else 0
-    if rows > last:
-        return False, min(rows, batch)
-    return False, max((one for one, size in points if size + cut_takes <= limit), default=0)
+    rows = next((one for one in range(batch - 1, last, -1) if takes(one) + cut_takes <= limit), 0)
+    if rows >= 2 * last:
+        return True, rows
+    return False, rows or max((one for one, size in points if size + cut_takes <= limit), default=0)
 
 
 class Found:
@@ -130,8 +132,9 @@ class Found:
         self.taken, self.live, self.sums, self.kept = taken, live, sums, kept
 
     def beside_parts(self, batch: int) -> int:
-        """What a step in parts takes beside its parts."""
-        return self.sums + self.kept * batch
+        """What a step in parts takes beside its parts: sums, which are copied once, and what is
+        gathered."""
+        return 2 * self.sums + self.kept * batch
 
     def has_room(self, batch: int, limit: int) -> bool:
         return self.taken + self.beside_parts(batch) + _FIXED // 2 <= limit
