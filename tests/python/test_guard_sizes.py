@@ -51,7 +51,7 @@ def test_nothing_is_predicted_far_ahead() -> None:
 
 
 def pooled(batch: int, limit: int, uses: Any, cut_takes: int = 0) -> tuple[int, int]:
-    """Of an allocator that keeps what every part took beside 500 MiB; and what it has in the end."""
+    """Of an allocator that keeps what every part took; and what it has in the end."""
     points: guard_sizes.Points = []
     live: guard_sizes.Points = []
     held = 500 * MIB
