@@ -19,9 +19,11 @@ from plimsoll import _core
 
 MIB = 1 << 20
 _FIXED = 24 * MIB  # by how much equal steps differ, from one to the next
+_VARIES = 0.2  # of what a part takes, without a pool
 _SHARE = 0.15  # of what is predicted beyond the last measurement
 _FIRST = (1, 2, 4)
 _FIRST_POOLED = (1, 2, 4, 8)
+_AHEAD = 4  # times a measured size: a pool does not count tensors that are small there
 _KEPT = 256  # files in the cache
 
 Points = list[tuple[int, int]]  # samples, bytes of the process
@@ -113,9 +115,10 @@ def choose_pooled(
     small = _next_small(points, batch, _FIRST_POOLED)
     if small and takes(small) <= limit:
         return True, small
-    if takes(batch) <= limit:
+    if takes(batch) <= limit and batch <= _AHEAD * last:
         return False, batch
-    rows = next((one for one in range(batch - 1, last, -1) if takes(one) + cut_takes <= limit), 0)
+    most = min(batch - 1, _AHEAD * last)
+    rows = next((one for one in range(most, last, -1) if takes(one) + cut_takes <= limit), 0)
     if rows >= 2 * last:
         return True, rows
     return False, rows or max((one for one, size in points if size + cut_takes <= limit), default=0)
@@ -124,12 +127,13 @@ def choose_pooled(
 class Found:
     """What one part took. Sizes in bytes.
 
-    taken: of the process, at its highest. live: of the allocator, at once; None: it keeps nothing,
-    or does not tell. sums: gradients. kept: predictions of a sample, where they are gathered.
+    taken: of the process, at its highest. grown: what of that came with the part. live: of the
+    allocator, at once; None: it keeps nothing, or does not tell. sums: gradients. kept: predictions
+    of a sample, where they are gathered.
     """
 
-    def __init__(self, taken: int, live: int | None, sums: int, kept: int) -> None:
-        self.taken, self.live, self.sums, self.kept = taken, live, sums, kept
+    def __init__(self, taken: int, grown: int, live: int | None, sums: int, kept: int) -> None:
+        self.taken, self.grown, self.live, self.sums, self.kept = taken, grown, live, sums, kept
 
     def beside_parts(self, batch: int) -> int:
         """What a step in parts takes beside its parts: sums, which are copied once, and what is
@@ -137,7 +141,8 @@ class Found:
         return 2 * self.sums + self.kept * batch
 
     def has_room(self, batch: int, limit: int) -> bool:
-        return self.taken + self.beside_parts(batch) + _FIXED // 2 <= limit
+        varies = _FIXED // 2 if self.live is not None else max(_FIXED, int(self.grown * _VARIES))
+        return self.taken + self.beside_parts(batch) + varies <= limit
 
 
 def live(resets: bool) -> int | None:

@@ -29,7 +29,7 @@ def test_the_largest_part_within_the_limit() -> None:
     assert found(64, 4000 * MIB, line) == (64, [1, 2, 4, 8, 16, 32])
     rows, asked = found(64, 900 * MIB, line)
     assert asked == [1, 2, 4, 8, 16, 32] and line(rows) <= 900 * MIB < line(rows + 8)
-    assert found(64, 1210 * MIB, line)[0] == 64
+    assert found(64, 1220 * MIB, line)[0] == 64
     rows, _ = found(64, 900 * MIB, line, cut_takes=100 * MIB)
     assert line(rows) <= 800 * MIB < line(rows + 8)
     assert found(3, 4000 * MIB, line) == (3, [1, 2])
@@ -65,9 +65,13 @@ def pooled(batch: int, limit: int, uses: Any, cut_takes: int = 0) -> tuple[int, 
         points.append((rows, held))
 
 
+FOUR = [(1, MIB), (2, MIB), (4, MIB), (8, MIB)]
+
+
 @pytest.mark.parametrize("fixed, each", [(0, 10), (100, 1), (30, 5), (0, 0)])
 def test_a_pool_gives_nothing_back(fixed: int, each: int) -> None:
     """Whatever a part uses for itself and for each sample: measuring stays within the limit."""
+    assert guard_sizes.choose_pooled(FOUR, FOUR, 64, 9000 * MIB, 0) == (True, 32)
 
     def uses(rows: int) -> int:
         return (fixed + each * rows) * MIB
