@@ -256,7 +256,7 @@ class Guard:
         before = State(step.variables())
         guard_sizes.release()
         guard_sizes.reset_peak()
-        held = guard_sizes.live(resets=True)
+        held, base = guard_sizes.live(resets=True), guard_sizes.peak()
         failed = False
         live, sums, kept = None, 0, 0
         try:
@@ -271,7 +271,8 @@ class Guard:
                 raise
             failed = True
         before.restore()
-        return None if failed else guard_sizes.Found(guard_sizes.peak(), live, sums, kept)
+        taken = guard_sizes.peak()
+        return None if failed else guard_sizes.Found(taken, taken - base, live, sums, kept)
 
     def _may_cut(self, step: CutStep, tensors: list[Any], rows: int) -> bool:
         """Whether parts give what the whole gives; says why not, and what differs where they do."""

@@ -74,7 +74,7 @@ class _Kinds:
         return None if 0 in {int(one) % rank for one in axes.reshape(-1)} else _ROWS
 
     def reshaped(self, op: Any) -> str | None:
-        """An axis that is put in or left out behind the first."""
+        """An axis that is put in or left out after the first."""
         if self.of(op.inputs[0]) != _ROWS:
             return self.of(op.inputs[0])
         rank = _rank(op.inputs[0])
@@ -87,7 +87,7 @@ class _Kinds:
         return None if not dims or 0 in dims else _ROWS
 
     def taken(self, op: Any) -> str | None:
-        """A slice: of the axes behind the first, or one extent of a shape."""
+        """A slice: of the axes after the first, or one extent of a shape."""
         kind = self.of(op.inputs[0])
         begin, end, strides = (_constant(one) for one in op.inputs[1:4])
         if begin is None or end is None or strides is None:

@@ -18,9 +18,12 @@ from typing import Any
 from plimsoll import _core
 
 MIB = 1 << 20
-_FIXED = 16 * MIB  # by how much equal steps differ, from one to the next
+_FIXED = 24 * MIB  # by how much equal steps differ, from one to the next
+_VARIES = 0.2  # of what a part takes, without a pool
 _SHARE = 0.15  # of what is predicted beyond the last measurement
 _FIRST = (1, 2, 4)
+_FIRST_POOLED = (1, 2, 4, 8)
+_AHEAD = 4  # times a measured size: a pool does not count tensors that are small there
 _KEPT = 256  # files in the cache
 
 Points = list[tuple[int, int]]  # samples, bytes of the process
@@ -66,9 +69,9 @@ def predicted(points: Points, rows: int) -> int:
     return int(high + beyond * (1 + _SHARE)) + _FIXED
 
 
-def _next_small(points: Points, batch: int) -> int:
+def _next_small(points: Points, batch: int, sizes: tuple[int, ...]) -> int:
     """The next of the sizes that are measured first; 0: that was the last."""
-    small = _FIRST[len(points)] if len(points) < len(_FIRST) else 0
+    small = sizes[len(points)] if len(points) < len(sizes) else 0
     return small if small <= batch else 0
 
 
@@ -78,7 +81,7 @@ def choose(points: Points, batch: int, limit: int, cut_takes: int) -> tuple[bool
     points: what was measured, rising. cut_takes: bytes that a step in parts takes beside its parts.
     0 samples: not even one fits.
     """
-    small = _next_small(points, batch)
+    small = _next_small(points, batch, _FIRST)
     if small and (not points or predicted(points, small) <= limit):
         return True, small
     last, high = points[-1]
@@ -100,41 +103,46 @@ def choose_pooled(
     """As `choose`, where the framework's allocator keeps all that it once had.
 
     live: bytes that were in use at once. A larger part may find no place among what was freed, so
-    all that it uses is taken to come on top; a size that was measured finds its place again.
+    all that it uses is taken to come on top, in proportion to its samples: what does not depend on
+    them is counted too often, never too seldom. A size that was measured finds its place again.
     """
     last, held = points[-1]
-    each = max(size / rows for rows, size in live[-2:])
-    small = _next_small(points, batch)
-    if small and held + each * small + _FIXED <= limit:
-        return True, small
+    each = live[-1][1] / last
 
     def takes(rows: int) -> float:
-        return held + _FIXED + (each * rows * (1 + _SHARE) if rows > last else 0)
+        return held + (each * rows + _FIXED if rows > last else 0)
 
-    if takes(batch) <= limit:
+    small = _next_small(points, batch, _FIRST_POOLED)
+    if small and takes(small) <= limit:
+        return True, small
+    if takes(batch) <= limit and batch <= _AHEAD * last:
         return False, batch
-    rows = int((limit - cut_takes - held - _FIXED) / (each * (1 + _SHARE))) if each else 0
-    if rows > last:
-        return False, min(rows, batch)
-    return False, max((one for one, size in points if size + cut_takes <= limit), default=0)
+    most = min(batch - 1, _AHEAD * last)
+    rows = next((one for one in range(most, last, -1) if takes(one) + cut_takes <= limit), 0)
+    if rows >= 2 * last:
+        return True, rows
+    return False, rows or max((one for one, size in points if size + cut_takes <= limit), default=0)
 
 
 class Found:
     """What one part took. Sizes in bytes.
 
-    taken: of the process, at its highest. live: of the allocator, at once; None: it keeps nothing,
-    or does not tell. sums: gradients. kept: predictions of a sample, where they are gathered.
+    taken: of the process, at its highest. grown: what of that came with the part. live: of the
+    allocator, at once; None: it keeps nothing, or does not tell. sums: gradients. kept: predictions
+    of a sample, where they are gathered.
     """
 
-    def __init__(self, taken: int, live: int | None, sums: int, kept: int) -> None:
-        self.taken, self.live, self.sums, self.kept = taken, live, sums, kept
+    def __init__(self, taken: int, grown: int, live: int | None, sums: int, kept: int) -> None:
+        self.taken, self.grown, self.live, self.sums, self.kept = taken, grown, live, sums, kept
 
     def beside_parts(self, batch: int) -> int:
-        """What a step in parts takes beside its parts."""
-        return self.sums + self.kept * batch
+        """What a step in parts takes beside its parts: sums, which are copied once, and what is
+        gathered."""
+        return 2 * self.sums + self.kept * batch
 
     def has_room(self, batch: int, limit: int) -> bool:
-        return self.taken + self.beside_parts(batch) + _FIXED // 2 <= limit
+        varies = _FIXED // 2 if self.live is not None else max(_FIXED, int(self.grown * _VARIES))
+        return self.taken + self.beside_parts(batch) + varies <= limit
 
 
 def live(resets: bool) -> int | None:

@@ -35,7 +35,7 @@ def words(loss: Any, last: int = 4, optimizer: Any = "adam", **more: Any) -> Any
     """Masked where a word is 0."""
     model = keras.Sequential([
         keras.Input((7,), dtype="int32"), L.Embedding(9, 4, mask_zero=True),
-        L.GRU(4, return_sequences=True), L.Dense(last),
+        L.SimpleRNN(4, return_sequences=True), L.Dense(last),
     ])  # fmt: skip
     model.compile(optimizer, loss, **more)
     return model

@@ -29,7 +29,7 @@ def test_the_largest_part_within_the_limit() -> None:
     assert found(64, 4000 * MIB, line) == (64, [1, 2, 4, 8, 16, 32])
     rows, asked = found(64, 900 * MIB, line)
     assert asked == [1, 2, 4, 8, 16, 32] and line(rows) <= 900 * MIB < line(rows + 8)
-    assert found(64, 1210 * MIB, line)[0] == 64
+    assert found(64, 1220 * MIB, line)[0] == 64
     rows, _ = found(64, 900 * MIB, line, cut_takes=100 * MIB)
     assert line(rows) <= 800 * MIB < line(rows + 8)
     assert found(3, 4000 * MIB, line) == (3, [1, 2])
@@ -50,30 +50,38 @@ def test_nothing_is_predicted_far_ahead() -> None:
     assert found(64, 600 * MIB, lambda rows: (500 + 60 * (rows > 2) * rows) * MIB)[0] == 2
 
 
-def pooled(batch: int, limit: int, each: int, cut_takes: int = 0) -> tuple[int, list[int]]:
-    """Of an allocator that has kept what every part took: each: for a sample."""
+def pooled(batch: int, limit: int, uses: Any, cut_takes: int = 0) -> tuple[int, int]:
+    """Of an allocator that keeps what every part took; and what it has in the end."""
     points: guard_sizes.Points = []
     live: guard_sizes.Points = []
+    held = 500 * MIB
     while True:
         ways = guard_sizes.choose_pooled(points, live, batch, limit, cut_takes) if live else None
         measures, rows = ways or guard_sizes.choose(points, batch, limit, cut_takes)
         if not measures:
-            return rows, [one for one, _ in points]
-        live.append((rows, each * rows))
-        points.append((rows, 500 * MIB + sum(size for _, size in live)))
+            return rows, held + (uses(rows) if rows > max(one for one, _ in points) else 0)
+        held += uses(rows)
+        live.append((rows, uses(rows)))
+        points.append((rows, held))
 
 
-def test_a_pool_gives_nothing_back() -> None:
-    for limit in (560, 600, 700, 900, 1300):
-        rows, asked = pooled(64, limit * MIB, 10 * MIB)
-        kept = 500 + 10 * sum(asked)
-        assert kept <= limit
-        assert rows in asked or kept + 10 * rows <= limit, limit
-        assert rows == 64 or rows <= 4 or kept + 12 * (rows + 3) > limit
-    assert pooled(64, 4000 * MIB, 10 * MIB) == (64, [1, 2, 4])
-    assert pooled(64, 505 * MIB, 10 * MIB) == (0, [1])
-    assert pooled(3, 4000 * MIB, 10 * MIB) == (3, [1, 2])
-    assert pooled(64, 800 * MIB, 0) == (64, [1, 2, 4])
+FOUR = [(1, MIB), (2, MIB), (4, MIB), (8, MIB)]
+
+
+@pytest.mark.parametrize("fixed, each", [(0, 10), (100, 1), (30, 5), (0, 0)])
+def test_a_pool_gives_nothing_back(fixed: int, each: int) -> None:
+    """Whatever a part uses for itself and for each sample: measuring stays within the limit."""
+    assert guard_sizes.choose_pooled(FOUR, FOUR, 64, 9000 * MIB, 0) == (True, 32)
+
+    def uses(rows: int) -> int:
+        return (fixed + each * rows) * MIB
+
+    for limit in (700, 900, 1300, 2100):
+        rows, held = pooled(64, limit * MIB, uses)
+        assert 0 < rows <= 64 and held <= limit * MIB, (limit, rows)
+    assert pooled(64, 4000 * MIB, uses)[0] == 64
+    assert pooled(64, 490 * MIB, uses)[0] == 0
+    assert pooled(3, 4000 * MIB, uses)[0] == 3
 
 
 def test_parts_are_even() -> None:
