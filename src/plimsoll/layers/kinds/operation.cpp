@@ -213,6 +213,7 @@ MakeOperation find_family(std::string_view operation) {
 
 std::vector<std::string> operation_names() {
   std::vector<std::string> names;
+  names.reserve(kUnary.size());
   for (const Unary& row : kUnary) names.emplace_back(row.operation);
   const auto add = [&](const auto& table) {
     for (const auto& row : table) names.emplace_back(row.operation);

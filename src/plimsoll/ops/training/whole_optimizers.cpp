@@ -25,7 +25,7 @@ class WholeOptimizer : public NamedOp {
   WholeOptimizer(std::string_view name, int slots) : NamedOp(name), slots_(slots) {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
-    const auto count = static_cast<size_t>(4 + slots_);
+    const auto count = static_cast<size_t>(slots_) + 4;
     expect_operands(node, count, count + 1);
     expect_floating(node, 0);
     const ValueType& weight = node.inputs[0];
@@ -33,7 +33,7 @@ class WholeOptimizer : public NamedOp {
     std::vector<ValueType> outputs = {weight};
     for (int i = 0; i < slots_; ++i) {
       outputs.push_back({weight.dtype, slot_shape(weight.shape, i)});
-      expect_type(node, static_cast<size_t>(2 + i), outputs.back());
+      expect_type(node, static_cast<size_t>(i) + 2, outputs.back());
     }
     expect_type(node, count - 2, {weight.dtype, Shape()});
     expect_type(node, count - 1, {DType::kInt64, Shape()});
