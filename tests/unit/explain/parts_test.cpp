@@ -23,6 +23,18 @@ Document document_of(const std::vector<std::string>& lines) {
   return Document(segments);
 }
 
+TEST(Document, OfNothing) {
+  const Document document = document_of({});
+  EXPECT_EQ(document.line_count(), 0u);
+  EXPECT_EQ(document.line_index(7), 0u);
+  EXPECT_EQ(document.number(0), 0);
+  EXPECT_EQ(document.start(0), 0u);
+  EXPECT_EQ(document.line(0), "");
+  EXPECT_FALSE(document.is_quiet(0));
+  EXPECT_EQ(document.record_start(0), 0u);
+  EXPECT_EQ(document.quote(0), "");
+}
+
 TEST(PatternScanner, FindsEveryPatternInAnyCase) {
   for (const Pattern& pattern : all_patterns()) {
     PatternScanner scanner(PatternAutomaton::shared());

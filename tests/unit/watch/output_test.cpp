@@ -101,6 +101,23 @@ TEST(Output, ExplainsAFailureCutIntoBlocks) {
   EXPECT_EQ(explanation.family, "numpy_memoryerror");
 }
 
+// Nothing of it is text that is kept: what the dump says stands apart.
+TEST(Output, OfADumpAlone) {
+  const std::string log =
+      "== log\nDownloading shards: 100%|xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx| 9/9 [05:01<0or.cc:1062] "
+      "Next "
+      "region of size 8589934592\n2024-02-03 10:11:12.131700: I tensorflow/core/common_runtime/"
+      "bfc_allocator.cc:1083] InUse at 7f3a00000000 of size 402653184 next 12\n2024-02-03 "
+      "10:11:12.131800: I tensorflow/core/common_runtime/bfc_allocator.cc:1083] Free  at "
+      "7f3a18000000 of size 402d mon3 i";
+  Output output;
+  for (size_t at = 0, i = 0; at < log.size(); at += 62, ++i) {
+    output.feed(i % 3 == 2 ? 1 : 0, log.substr(at, 62));
+  }
+  EXPECT_EQ(output.finish().resource, explain::Resource::kDeviceMemory);
+  EXPECT_EQ(output.bytes(), static_cast<int64_t>(log.size()));
+}
+
 TEST(Output, LineNumbersOfEvidenceAreThoseOfTheOutput) {
   Output output;
   output.feed(0, "\n\nhello\n\nMemoryError\n");

@@ -232,12 +232,10 @@ size_t Document::line_index(size_t offset) const {
   return after == starts_.begin() ? 0 : static_cast<size_t>(after - starts_.begin()) - 1;
 }
 
-int64_t Document::number_at(size_t offset) const {
-  return starts_.empty() ? 0 : numbers_[line_index(offset)];
-}
+int64_t Document::number_at(size_t offset) const { return number(line_index(offset)); }
 
 std::string_view Document::line(size_t index) const {
-  const size_t begin = starts_[index];
+  const size_t begin = start(index);
   size_t end = index + 1 < starts_.size() ? starts_[index + 1] : text_.size();
   while (end > begin && (text_[end - 1] == '\n' || text_[end - 1] == kSoftBreak)) --end;
   return std::string_view(text_).substr(begin, end - begin);
@@ -338,7 +336,7 @@ size_t Document::record_end(size_t at) const {
 
 bool Document::is_after_words(size_t at) const {
   if (starts_.empty()) return false;
-  const size_t begin = starts_[line_index(at)];
+  const size_t begin = start(line_index(at));
   std::string_view before = std::string_view(text_).substr(begin, at - begin);
   while (!before.empty() && (before.back() == ' ' || before.back() == kSoftBreak)) {
     before.remove_suffix(1);

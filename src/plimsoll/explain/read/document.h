@@ -47,14 +47,18 @@ class Document {
   const std::string& text() const { return text_; }
   // Whether the log ends at `offset`, within a line that perhaps went on.
   bool is_cut_at(size_t offset) const { return is_cut_ && offset >= text_.size(); }
+  // What a line has: of an index that is no line's, which the first is where nothing was kept of
+  // the log, the number 0, the end of the text, and nothing.
   size_t line_count() const { return starts_.size(); }
   size_t line_index(size_t offset) const;
-  int64_t number(size_t index) const { return numbers_[index]; }
+  int64_t number(size_t index) const { return index < numbers_.size() ? numbers_[index] : 0; }
   // Whether its writer called it a warning or less.
-  bool is_quiet(size_t index) const { return quiet_[index]; }
+  bool is_quiet(size_t index) const { return index < quiet_.size() && quiet_[index]; }
   // Without the break at its end.
   std::string_view line(size_t index) const;
-  size_t start(size_t index) const { return starts_[index]; }
+  size_t start(size_t index) const {
+    return index < starts_.size() ? starts_[index] : text_.size();
+  }
   int64_t number_at(size_t offset) const;
 
   // The line around `offset` for quoting, soft breaks as blanks, at most 220 characters.
