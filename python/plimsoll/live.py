@@ -26,7 +26,7 @@ from plimsoll.kept import Session, release_all
 from plimsoll.lookups import Lookups
 from plimsoll.stamp import Stamp
 from plimsoll.variables import Variables
-from plimsoll.versions import check_backend, check_model, keras_module
+from plimsoll.versions import check_backend, check_model, check_optimizer, keras_module
 
 
 def _keras_folder() -> str:
@@ -294,6 +294,24 @@ class Live:
         if len(self.siblings) > sizes.MOST:
             self.siblings.pop(next(iter(self.siblings))).release()
 
+    def check_kinds(self, optimizer: Any) -> None:
+        """Raises Refused where an optimizer of two kinds takes a weight for another than we do."""
+        kind = getattr(optimizer, "_should_use_adamw", None)
+        if kind is None or not self.weight_count < len(self.variables):
+            return
+        slots = {name for _path, name, _dtype, _shape in self.variables[self.weight_count :]}
+        for variable, (_path, name, _dtype, _shape) in zip(self._weights, self.variables):
+            ours = f"optimizer/{name}/velocity" in slots
+            if (
+                variable.trainable
+                and f"optimizer/{name}/momentum" in slots
+                and ours != kind(variable)
+            ):
+                raise Refused(
+                    f"{variable.path}: expected {optimizer.name} to know it by {name}, the name in "
+                    "its layer, received exclude_layers or a model's name that tell by more."
+                )
+
     def check_sizes(self, samples: Samples) -> None:
         """Raises Refused where sizes that the model leaves open differ from the call's first."""
         sizes.check_alike(self.model, self.shapes, samples.x)
@@ -500,11 +518,15 @@ def live_model(model: Any, x: Any = None, shapes: sizes.Shapes = ()) -> Live:
         check_identity(model)
         check_backend(model, model.optimizer if model.compiled else None)
         check_training(model)
+        if model.compiled:
+            check_optimizer(model, model.optimizer)
         config = serialized(model, shapes=shapes)
         if known is None or not known.is_of(model, config):
             if known is not None and known.model is model:
                 known.release()
             known = Live(model, config, shapes)
+            if model.compiled:
+                known.check_kinds(model.optimizer)
         known.stamped()
     if known is not last:
         known.join(last)

@@ -27,7 +27,7 @@ from plimsoll.options import Options
 from plimsoll.stamp import Stamp
 from plimsoll.tapes import taped
 from plimsoll.variables import Variables
-from plimsoll.versions import check_backend, check_model, keras_module, reported
+from plimsoll.versions import check_backend, check_model, check_optimizer, keras_module, reported
 
 _Assigned = list[tuple[int, np.ndarray[Any, Any]]]
 
@@ -57,6 +57,7 @@ class _Trained(live.Live):
         self.gradients = sum(live._bytes_of(one) for one in self.variables if one[1] in self.names)
         self.weights = self._as_read(self._weights)
         self._everything: Variables | None = None
+        self.check_kinds(optimizer)
 
     def everything(self) -> Variables:
         """The optimizer's variables too, which are built for it."""
@@ -81,6 +82,7 @@ class _Trained(live.Live):
 def _optimizer_for(model: Any, asked: Any) -> Any:
     keras = keras_module()
     optimizer = keras.optimizers.get(asked) if asked is not None else model.optimizer
+    check_optimizer(model, optimizer)
     built_for = getattr(optimizer, "_trainable_variables", None)
     if not optimizer.built or built_for is None:
         return optimizer

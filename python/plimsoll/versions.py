@@ -92,6 +92,25 @@ def check_backend(model: Any, optimizer: Any) -> None:
             )
 
 
+def check_optimizer(model: Any, optimizer: Any) -> None:
+    """Raises Refused where an optimizer does what its description does not say."""
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    decays = getattr(optimizer, "weight_decay", None) is not None
+    if decays and hasattr(optimizer, "_use_weight_decay"):
+        for variable in model.trainable_variables:
+            if not optimizer._use_weight_decay(variable):
+                raise Refused(
+                    f"{variable.path}: expected the same weight_decay for all that is trained, "
+                    f"received {optimizer.name} with exclude_from_weight_decay of it."
+                )
+    if type(optimizer).__name__ == "ScheduleFreeAdamW" and not optimizer.built:
+        raise Refused(
+            f"{model.name}: expected {optimizer.name} with averages that begin at the weights, "
+            "received one that is not built: Keras's fit begins them at 0 and so forgets the "
+            "weights. Call optimizer.build(model.trainable_variables) after compile."
+        )
+
+
 def check_model(model: Any) -> None:
     """Raises Refused where it is no model of the Keras that the package works with."""
     cls = type(model)

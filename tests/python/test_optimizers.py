@@ -67,6 +67,7 @@ def test_trains_as_keras_and_goes_on_there(name: str) -> None:
 def test_a_fresh_schedule_free_begins_at_the_weights() -> None:
     model = made(OPTIMIZERS["schedule free"])
     model.compile(OF.ScheduleFreeAdamW(0.0), "mse")
+    model.optimizer.build(model.trainable_variables)
     before = model.get_weights()
     plimsoll.fit(model, X, Y, verbose=0)
     for now, then in zip(model.get_weights(), before):
