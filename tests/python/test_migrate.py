@@ -278,9 +278,8 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         EAGER.replace("loss_fn(", "each("), "\nfor epoch",
         "\neach = keras.losses.MeanSquaredError(None)\nfor epoch", "received values"),
     "momentum that begins at 0": (
-        IN_A_FUNCTION.replace("optimizer.apply(", "free.apply("), "\nmae =",
-        "\nfree = keras.optimizers.ScheduleFreeAdamW(0.01)\nmae =",
-        "begins otherwise"),
+        IN_A_FUNCTION.replace("optimizer.apply(", "free.apply("), "@tf.function",
+        "free = keras.optimizers.ScheduleFreeAdamW(0.01)\n\n\n@tf.function", "begins otherwise"),
     "a global": (EAGER, "for epoch", "def other():\n    global model\n    model = 1\n\n\n"
                  "for epoch", "what model does"),
 }  # fmt: skip
