@@ -270,6 +270,16 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         "    mae.reset_state()\n    mae.update", "before it"),
     "sums of another": (
         PIECES, "    for epoch", "    global sums\n    for epoch", "names of the loop"),
+    "a class that is ignored": (
+        EAGER, "loss_fn(y_batch, predictions)", "tf.reduce_mean(keras.losses."
+        "sparse_categorical_crossentropy(y_batch, predictions, ignore_class=0))",
+        "and not with ignore_class=0"),
+    "a loss without a reduction": (
+        EAGER.replace("loss_fn(", "each("), "\nfor epoch",
+        "\neach = keras.losses.MeanSquaredError(None)\nfor epoch", "received values"),
+    "momentum that begins at 0": (
+        IN_A_FUNCTION.replace("optimizer.apply(", "free.apply("), "@tf.function",
+        "free = keras.optimizers.ScheduleFreeAdamW(0.01)\n\n\n@tf.function", "begins otherwise"),
     "a global": (EAGER, "for epoch", "def other():\n    global model\n    model = 1\n\n\n"
                  "for epoch", "what model does"),
 }  # fmt: skip

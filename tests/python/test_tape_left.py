@@ -9,7 +9,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tape_twins import installed, plain_function, run
+from plimsoll.tapes.grammar import not_a_plain_mean
+from tape_programs import classifier, closure
+from tape_twins import distance, installed, plain_function, run
 
 TEXT = """\
 import keras
@@ -84,6 +86,17 @@ LEFT: dict[str, tuple[dict[str, str], str]] = {
         {"layers": "part := keras.Sequential([L.Dense(6)]),",
          "variables": "part.trainable_variables"},
         "the variables of the model that is called"),
+    "a class that is ignored": (
+        {"loss": "keras.losses.sparse_categorical_crossentropy",
+         "value": "tf.reduce_mean(loss_fn(y, predictions, ignore_class=0))"},
+        "and not with ignore_class=0"),
+    "a class that an object ignores": (
+        {"loss": "keras.losses.SparseCategoricalCrossentropy(ignore_class=0, reduction=None)",
+         "value": "tf.reduce_mean(loss_fn(y, predictions))"},
+        "whose mean is that over all samples, received ignore_class=0"),
+    "a loss that counts what is above zero": (
+        {"loss": "keras.losses.Circle(reduction=None)",
+         "value": "tf.reduce_mean(loss_fn(y, predictions))"}, "over all samples, received Circle"),
     "penalties of values": ({"layers": "L.ActivityRegularization(0.01),"},
                             "ActivityRegularization"),
 }  # fmt: skip
@@ -124,6 +137,58 @@ def test_the_same_step_without_changes_is_taken(
     with installed(monkeypatch) as outcome:
         run(program(tmp_path), tf.function)
     assert outcome.taken == 20 and not outcome.told
+
+
+def test_momentum_that_begins_at_0_is_tensorflows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first trace makes it; the short last batches, of another kind, find it made."""
+    made = program(tmp_path, optimizer="ScheduleFreeAdamW")
+    plain = run(made, plain_function)
+    with installed(monkeypatch) as outcome:
+        received = run(made, tf.function)
+    ((_, why),) = outcome.told
+    assert outcome.taken == 2 and "expected a ScheduleFreeAdamW that is built" in why
+    assert distance(plain, received) < 1e-3
+
+
+def test_an_optimizer_that_is_built_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its momentum is the weights then, for both."""
+
+    def made(function: Any) -> Any:
+        model, optimizer = classifier(), keras.optimizers.ScheduleFreeAdamW(0.01)
+        optimizer.build(model.trainable_variables)
+        return closure(function, optimizer, model)
+
+    plain = run(made, plain_function)
+    with installed(monkeypatch) as outcome:
+        received = run(made, tf.function)
+    assert outcome.taken == 20 and not outcome.told, outcome.told
+    assert distance(plain, received) < 1e-3
+
+
+MEANS: dict[str, dict[str, Any]] = {
+    "MeanSquaredError": {}, "MeanAbsoluteError": {}, "MeanAbsolutePercentageError": {},
+    "MeanSquaredLogarithmicError": {}, "CosineSimilarity": {}, "LogCosh": {}, "Hinge": {},
+    "SquaredHinge": {}, "CategoricalHinge": {}, "KLDivergence": {}, "Poisson": {},
+    "Huber": {"delta": 0.2}, "BinaryCrossentropy": {"label_smoothing": 0.1},
+    "BinaryFocalCrossentropy": {"apply_class_balancing": True, "alpha": 0.3, "gamma": 1.5},
+    "CategoricalCrossentropy": {"from_logits": True, "label_smoothing": 0.1},
+    "CategoricalFocalCrossentropy": {"alpha": 0.3, "gamma": 1.5},
+    "SparseCategoricalCrossentropy": {"from_logits": True},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_losses_whose_means_are_plain(name: str) -> None:
+    """Keras's mean is TensorFlow's of all values, for values of one axis and of two."""
+    random, cls = np.random.default_rng(0), getattr(keras.losses, name)
+    for shape in ((7, 3), (4, 5, 3)):
+        y, p = random.integers(0, 2, shape), random.uniform(0.1, 0.9, shape).astype("float32")
+        y = y[..., 0] if name == "SparseCategoricalCrossentropy" else y.astype("float32")
+        each = cls(reduction=None, **MEANS[name])
+        assert not not_a_plain_mean(name, each._fn_kwargs)
+        np.testing.assert_allclose(tf.reduce_mean(each(y, p)), cls(**MEANS[name])(y, p), rtol=1e-6)
 
 
 def test_strict_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

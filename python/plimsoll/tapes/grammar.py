@@ -33,6 +33,35 @@ LOSS_FUNCTIONS = {
     "categorical_crossentropy": "CategoricalCrossentropy",
     "sparse_categorical_crossentropy": "SparseCategoricalCrossentropy",
 }
+# Losses whose own mean is that of all their values, whatever these options are. Others leave values
+# out of it: `ignore_class`, and Circle, which counts those above zero.
+_SMOOTH = ("from_logits", "label_smoothing")
+_PLAIN_MEANS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((
+        "MeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError",
+        "MeanSquaredLogarithmicError", "CosineSimilarity", "LogCosh", "Hinge", "SquaredHinge",
+        "CategoricalHinge", "KLDivergence", "Poisson"), ()),
+    "Huber": ("delta",),
+    "BinaryCrossentropy": _SMOOTH, "CategoricalCrossentropy": _SMOOTH,
+    "BinaryFocalCrossentropy": (*_SMOOTH, "apply_class_balancing", "alpha", "gamma"),
+    "CategoricalFocalCrossentropy": (*_SMOOTH, "alpha", "gamma"),
+    "SparseCategoricalCrossentropy": ("from_logits",),
+}  # fmt: skip
+# An optimizer that a trace makes with other numbers than a first step that is no function's.
+BUILT_OTHERWISE = "ScheduleFreeAdamW"
+
+
+def not_a_plain_mean(name: str, options: dict[str, Any]) -> str:
+    """What keeps the mean of a loss from being that of all its values; empty: nothing does.
+
+    name: of a class of keras.losses; options: what it is made with.
+    """
+    if name not in _PLAIN_MEANS:
+        return name
+    usual = {"ignore_class": None, "axis": -1}
+    others = [key for key, value in options.items() if key not in _PLAIN_MEANS[name]
+              and not (key in usual and value == usual[key])]  # fmt: skip
+    return ", ".join(f"{key}={options[key]!r}" for key in others)
 
 
 class NotStandard(Exception):
@@ -386,8 +415,13 @@ class Reader:
         options = {}
         if role.kind == "loss function":
             options = {w.arg: w.value.value for w in node.keywords
-                       if w.arg not in (None, "y_true", "y_pred", "axis")
+                       if w.arg not in (None, "y_true", "y_pred")
                        and isinstance(w.value, ast.Constant)}  # fmt: skip
+            name = getattr(role.value, "__name__", role.value)
+            other = not_a_plain_mean(LOSS_FUNCTIONS[name], options)
+            if other:
+                raise NotStandard(node, "a loss whose mean is that over all samples is expected, "
+                                        f"and not with {other}")  # fmt: skip
             node = ast.copy_location(
                 ast.Call(node.func, node.args, [w for w in node.keywords if w.arg not in options]),
                 node,

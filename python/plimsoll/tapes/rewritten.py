@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from plimsoll.tapes.grammar import LOSS_FUNCTIONS, NotStandard, Reader, Role, Step
+from plimsoll.tapes.grammar import BUILT_OTHERWISE, LOSS_FUNCTIONS, NotStandard, Reader, Role, Step
 from plimsoll.tapes.sums import Sums, mentions
 from plimsoll.tapes.text import Place, Text, blocks_of, tapes
 
@@ -185,6 +185,10 @@ class Script:
         """Of a tf.function, which becomes a plain one."""
         if len(scope.decorator_list) != 1 or not self._is_tf_function(scope.decorator_list[0]):
             raise NotStandard(scope.decorator_list[0], "no decorator but tf.function is expected")
+        if loop.step.optimizer is not None:
+            made = getattr(self.text.given(str(loop.step.optimizer.value)), "value", None)
+            if isinstance(made, ast.Call) and BUILT_OTHERWISE in self.text.dotted(made.func):
+                raise NotStandard(made, f"a {BUILT_OTHERWISE} begins otherwise in a tf.function")
         handled = loop.handled()
         for statement in scope.body:
             text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

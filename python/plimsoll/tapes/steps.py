@@ -22,7 +22,7 @@ from plimsoll.errors import Refused
 from plimsoll.inference import Caller, outputs_like
 from plimsoll.options import Options
 from plimsoll.tapes import taped
-from plimsoll.tapes.grammar import LOSS_FUNCTIONS, Role, Step
+from plimsoll.tapes.grammar import BUILT_OTHERWISE, LOSS_FUNCTIONS, Role, Step, not_a_plain_mean
 from plimsoll.trainer import Trainer, _optimizer_for, _Trained
 from plimsoll.variables import tensorflow
 from plimsoll.versions import check_backend, check_model, keras_module
@@ -53,9 +53,24 @@ def _loss_of(step: Step, model: Any) -> Any:
         raise Refused(f"loss {value.name}: expected float32, received {value.dtype}.")
     if step.loss.kind == "loss of each":
         taped.check_no_masks(model, "a mean over all losses knows of no mask")
+        other = not_a_plain_mean(type(value).__name__, getattr(value, "_fn_kwargs", {}))
+        if other:
+            raise Refused(f"loss {value.name}: expected one whose mean is that over all samples, "
+                          f"received {other}.")  # fmt: skip
         value = copy.copy(value)
         value.reduction = "sum_over_batch_size"
     return value
+
+
+def _check_optimizer(optimizer: Any) -> None:
+    """That a step begins as it would in TensorFlow."""
+    if hasattr(optimizer, "inner_optimizer"):
+        raise Refused(f"{optimizer.name}: expected an optimizer that scales no losses.")
+    kinds = {cls.__name__ for cls in type(optimizer).__mro__}
+    if BUILT_OTHERWISE in kinds and not optimizer.built:
+        raise Refused(f"{optimizer.name}: expected a {BUILT_OTHERWISE} that is built, received "
+                      "another: in a tf.function its momentum begins at 0, and elsewhere at the "
+                      "weights.")  # fmt: skip
 
 
 def _check_metrics(step: Step, model: Any) -> None:
@@ -124,8 +139,7 @@ class Runner:
         if not model.built:
             raise Refused(f"{model.name}: expected a model that is built, received another.")
         optimizer = step.optimizer.value
-        if hasattr(optimizer, "inner_optimizer"):
-            raise Refused(f"{optimizer.name}: expected an optimizer that scales no losses.")
+        _check_optimizer(optimizer)
         wanted = {"optimizer": optimizer, "loss": _loss_of(step, model),
                   "metrics": [role.value for role in step.metrics]}  # fmt: skip
         if not step.metrics:

@@ -44,6 +44,16 @@ def _kind(value: Any) -> Any:
     raise _Left(f"expected arrays or tensors of samples, received {type(value).__name__}")
 
 
+def _specified(value: Any) -> Any:
+    """Arguments that `_kind` knows, without their numbers."""
+    if isinstance(value, dict):
+        return {key: _specified(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([_specified(one) for one in value])
+    tensorflow: Any = sys.modules["tensorflow"]
+    return tensorflow.TensorSpec(value.shape, value.dtype)
+
+
 class _Function:
     """One tf.function, and the steps that were read of it."""
 
@@ -56,6 +66,7 @@ class _Function:
         self.tree: ast.FunctionDef | None = None
         self.left = ""  # why all calls are TensorFlow's
         self.runners: dict[Any, Runner | str] = {}  # by kinds of arguments; a text: why not
+        self.untraced: list[Any] = []  # arguments of each kind, as what TensorFlow traces by
         self.parameters: list[str] = []
         self._signature: Any = None
 
@@ -86,12 +97,14 @@ class _Function:
         bound.apply_defaults()
         return dict(bound.arguments)
 
-    def runner(self, values: dict[str, Any]) -> Runner:
+    def runner(self, values: dict[str, Any], given: Any, named: Any) -> Runner:
         """The step for arguments of these kinds. Raises _Left."""
         kinds = tuple((name, _kind(value)) for name, value in values.items())
         found = self.runners.get(kinds)
         if found is None:
             found = self.runners[kinds] = self._made(values)
+            if not isinstance(found, str):
+                self.untraced.append((_specified(given), _specified(named)))
         if isinstance(found, str):
             raise _Left(found)
         return found
@@ -149,14 +162,26 @@ def call(made: Any, own: Any, given: tuple[Any, ...], named: dict[str, Any]) -> 
     except TypeError:
         return by_tensorflow()  # which says what is wrong
     try:
-        return _step(kept, values, what)
+        return _step(kept, kept.runner(values, given, named), values, what)
     except _Left as left:
         reason = str(left)
     return _leave(kept, reason, what, by_tensorflow)
 
 
-def _step(kept: _Function, values: dict[str, Any], what: asked.Asked) -> Any:
-    runner = kept.runner(values)
+def trace(made: Any) -> None:
+    """Has TensorFlow trace what the engine has done, once for each kind of arguments.
+
+    A function that is saved is its traces, and one that is asked how often it was traced should
+    say so. Nothing runs; the variables that a first trace makes were made by the first step.
+    """
+    kept: _Function | None = made.__dict__.get(_KEPT)
+    while kept is not None and kept.untraced:
+        given, named = kept.untraced[0]
+        made.get_concrete_function(*given, **named)
+        kept.untraced.pop(0)
+
+
+def _step(kept: _Function, runner: Runner, values: dict[str, Any], what: asked.Asked) -> Any:
     from plimsoll.tapes import steps
 
     x, y = (values[node.id] for node in (runner.step.x, runner.step.y))  # type: ignore[union-attr]

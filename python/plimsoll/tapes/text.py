@@ -19,7 +19,7 @@ _FUNCTIONS = {
     "tensorflow.math.reduce_sum": "sum",
 }  # fmt: skip
 _MODELS = {"keras.Sequential", "keras.Model", "keras.models.Sequential", "keras.models.Model"}
-_NONE = ("none", "None")
+_NONE = ("none", "None")  # what a loss without a reduction is made with
 
 
 def blocks_of(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -29,6 +29,17 @@ def blocks_of(node: ast.AST) -> Iterator[list[ast.stmt]]:
             yield block
     for handler in getattr(node, "handlers", []):
         yield handler.body
+
+
+def _kind_of_loss(made: ast.Call) -> str:
+    """By its reduction, which may be given by place; empty: what is given is not known."""
+    given = [*made.args, *(word.value for word in made.keywords if word.arg == "reduction")]
+    if any(word.arg is None for word in made.keywords) or not all(
+        isinstance(one, ast.Constant) for one in given
+    ):  # fmt: skip
+        return ""
+    none = [one for one in given if isinstance(one, ast.Constant) and str(one.value) in _NONE]
+    return "loss of each" if none else "loss"
 
 
 class Place:
@@ -209,8 +220,7 @@ class Text:
         if not name[:1].isupper():
             return "model" if full.startswith("keras.models.clone_model") else ""
         if package == "keras.losses":
-            words = {word.arg: ast.unparse(word.value).strip("'\"") for word in value.keywords}
-            return "loss of each" if words.get("reduction") in _NONE else "loss"
+            return _kind_of_loss(value)
         if package.startswith("keras.optimizers") and "LossScale" not in name:
             return "optimizer"
         if package == "keras.metrics":
