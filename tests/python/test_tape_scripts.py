@@ -85,7 +85,8 @@ def test_steps_of_the_seed_workloads(python: Any, tmp_path: Path) -> None:
     assert plan.returncode == 0, plan.stderr
     assert re.match(r"loop.py:\d+: sequential, batches of 32\n\n", plan.stdout), plan.stdout
     small = python("-m", "plimsoll", "--memory", "100MiB", "loop.py")
-    assert small.returncode == 3 and "ResourceExhausted" in small.stderr
+    assert small.returncode == 3  # by an array or by the step, whichever comes first
+    assert re.search("ResourceExhausted|expected at most 100.0 MiB", small.stderr)
 
 
 EAGER = """\
