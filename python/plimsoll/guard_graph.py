@@ -38,7 +38,8 @@ def _constant(tensor: Any) -> Any:
 
 # Operations that TensorFlow calls stateful, and whose state is a variable or ends with the call.
 _PUT_BACK = frozenset(
-    "Assert Case CheckNumerics CheckNumericsV2 If While StatefulPartitionedCall ReadVariableOp VarHandleOp VariableShape "
+    "Assert Case CheckNumerics CheckNumericsV2 If While StatefulPartitionedCall ReadVariableOp "
+    "VarHandleOp VariableShape "
     "VarIsInitializedOp DestroyResourceOp LookupTableFindV2 LookupTableSizeV2 "
     "RngReadAndSkip RngSkip StatefulRandomBinomial StatefulStandardNormal "
     "StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt "

@@ -297,6 +297,19 @@ def test_a_size_that_is_known_needs_proof_all_the_same(
     assert "changes with another sample" in said and "trained in" not in said
 
 
+def test_what_counts_parts_is_not_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found by its variable, though that is none of Keras's, and put back."""
+    with installed(monkeypatch):
+        whole = trained(KINDS["a variable"], own_fit())
+        parts_of(monkeypatch, 4)
+        received = trained(KINDS["a variable"], TRAINER.fit)
+    assert "changes in each part" in capsys.readouterr().err
+    for one, other in zip(whole, received, strict=True):
+        np.testing.assert_array_equal(other, one)
+
+
 def test_layers_of_keras_are_measured() -> None:
     """What Keras's own layers do is put back by variables."""
     model = keras.Sequential([
