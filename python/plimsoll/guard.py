@@ -20,10 +20,11 @@ from collections.abc import Callable
 from typing import Any
 
 from plimsoll import asked, fallback, guard_proof, guard_sizes
-from plimsoll.guard_step import CutStep, Packing, State
+from plimsoll.guard_step import CutStep, Packing, State, build_optimizer, changing
 from plimsoll.options import size
 
 _LOOKS_EVERY_S = 0.25  # at the peak, while nothing is cut
+_ALL = sys.maxsize  # samples of a part, where no limit is known
 _NEAR = 4  # samples of the first batch by which the layers are looked at
 
 
@@ -57,6 +58,24 @@ def _tensors(data: Any) -> tuple[Any, list[Any], str]:
     return data, leaves, ""
 
 
+def _again(data: Any, element: Any) -> Any:
+    """An iterator of one batch that has been taken from another, of which Keras's function sees
+    the same: where sizes are not known to it (`element`), they are not here."""
+    import tensorflow as tf
+
+    if element is None:
+        return iter([data])
+
+    try:
+        opened = tf.data.Dataset.from_tensors(data)
+        if opened.element_spec != element:
+            variant = tf.data.experimental.to_variant(opened)
+            opened = tf.data.experimental.from_variant(variant, element)
+        return iter(opened)
+    except (TypeError, ValueError, AttributeError, NotImplementedError):
+        return iter([data])
+
+
 class Guard:
     """Of one compiled model; `train` stands in place of Keras's train function."""
 
@@ -69,9 +88,9 @@ class Guard:
         self._measures = self.limit is not None and not self._on_gpu
         self._keras: Any = None
         self._steps: dict[str, CutStep] = {}
-        self.rows = 0  # samples of a part; 0: not known yet
+        self.rows = 0  # samples of a part; 0: not known yet; _ALL: as many as there are
         self.passes = False  # Keras's own function runs
-        self._approved = False  # whether a batch may be cut
+        self._approved: set[str] = set()  # kinds of batches that may be cut
         self._gave_up = False  # as fewer samples do not take less
         self._over = 0  # bytes of the last step that passed the limit
         self._is_checked = False  # whether a step of this size has been done
@@ -132,7 +151,7 @@ class Guard:
 
     def _leave_whole(self, why: str) -> None:
         """Nothing is cut from now on."""
-        self._reason, self.passes, self.rows = why, not self._raises, sys.maxsize
+        self._reason, self.passes, self.rows = why, not self._raises, _ALL
         self.say(f"a batch is not cut into parts: {why}.")
 
     def train(self, iterator: Any) -> Any:
@@ -152,21 +171,87 @@ class Guard:
             logs = self._batch(data, getattr(iterator, "element_spec", None))
         return logs
 
-    def _batch(self, data: Any, element: Any) -> Any:
-        data, tensors, why = _tensors(data)
+    def _batch(self, given: Any, element: Any) -> Any:
+        def whole() -> Any:
+            return self._keras(_again(given, element))
+
+        if self.passes:  # since an earlier batch of several at once
+            return whole()
+        data, tensors, why = _tensors(given)
+        batch = 0 if why else int(tensors[0].shape[0])
+        failed = ""
+        if not why and self._runs_first(data, element, batch):
+            logs, failed = self._eagerly(whole)
+            if not failed:
+                return logs
         step = None if why else self._step(data, element, tensors)
         if step is None:
             if why:
                 self._leave_whole(why)
             self.passes = True
-            return self._keras(iter([data]))
-        batch = int(tensors[0].shape[0])
+            return whole()
+        if failed:
+            self._shrink(step, tensors, batch, failed)
         if self.rows == 0:
             self._choose(step, tensors, batch)
         if self._shrinks_by:
             self._fewer(step, tensors, min(batch, self.rows), self._shrinks_by)
             self._shrinks_by = 0
-        return self._train(step, tensors, batch)
+        return self._train(step, tensors, batch, whole)
+
+    def _runs_first(self, data: Any, element: Any, batch: int) -> bool:
+        """Whether the program's code must not be called once more than Keras does: it runs without
+        a graph that would tell what it changes, and nothing has to be cut as far as is known."""
+        model = self._model()
+        packing = Packing(data, element)
+        if not model.run_eagerly or packing.key in self._steps or self._shrinks_by:
+            return False
+        known = guard_sizes.remembered(self._key(packing, batch)) if self.rows == 0 else self.rows
+        return known is None or known >= batch
+
+    def _own(
+        self, whole: Callable[[], Any], changes: list[Any], released: bool
+    ) -> tuple[Any, str, int]:
+        """Keras's own function on a whole batch: its logs, why it was undone, bytes taken.
+
+        changes: what is put back, beside weights and slots, where memory that runs out is an
+        exception: Keras's function may have done half of its update by then.
+        """
+        model = self._model()
+        held: list[Any] = []
+        if self._raises:
+            if all(layer.built for layer in guard_proof.layers_of(model)):
+                build_optimizer(model)
+            held = [*changes, *(self._changed_by_update() if self._keeps_whole else [])]
+        before = State(held)
+        if self._measures:
+            if released:
+                guard_sizes.release()
+            guard_sizes.reset_peak()
+        try:
+            logs = whole()
+        except Exception as error:
+            if not self._raises or not guard_sizes.is_of_memory(error):
+                raise
+            why = type(error).__name__
+        else:
+            return logs, "", guard_sizes.peak() if self._measures else 0
+        before.restore()
+        known = {id(one) for one in held}
+        for metric in model.metrics:
+            if any(id(one) not in known for one in metric.variables):
+                metric.reset_state()
+        return None, why, 0
+
+    def _eagerly(self, whole: Callable[[], Any]) -> tuple[Any, str]:
+        """A batch of which there is no graph to look at; logs, or why it was undone."""
+        self.rows = _ALL
+        logs, why, taken = self._own(whole, changing(self._model()), not self._is_checked)
+        if not why:
+            self._is_checked, self.passes = True, not self._raises
+            if self.limit is not None and taken > self.limit:
+                self._passed(taken)
+        return logs, why
 
     def _step(self, data: Any, element: Any, tensors: list[Any]) -> CutStep | None:
         packing = Packing(data, element)
@@ -183,9 +268,9 @@ class Guard:
 
     def _choose(self, step: CutStep, tensors: list[Any], batch: int) -> None:
         """How many samples at a time, from what small parts take."""
-        self.rows = batch
-        known = guard_sizes.remembered(self._key(step, batch))
-        if known is None and not self._measures:
+        self.rows = _ALL
+        known = guard_sizes.remembered(self._key(step.packing, batch))
+        if known is None and (not self._measures or step.acts or self._model().run_eagerly):
             return
         rows = known if known is not None else self._measured(step, tensors, batch)
         if rows >= batch:
@@ -211,7 +296,7 @@ class Guard:
                 return max(rows, 1)  # what was taken stays taken: smaller ones show nothing
         return 0
 
-    def _key(self, step: CutStep, batch: int) -> str:
+    def _key(self, packing: Packing, batch: int) -> str:
         import keras
 
         model = self._model()
@@ -220,7 +305,7 @@ class Guard:
         weights = [(tuple(one.shape), str(one.dtype)) for one in model.variables]
         loss = re.sub(r"0x[0-9a-f]+", "", str(model.loss))
         return guard_sizes.digest(
-            layers, weights, step.packing.key, batch, self.limit, keras.__version__, loss,
+            layers, weights, packing.key, batch, self.limit, keras.__version__, loss,
             type(model.optimizer).__qualname__, self._on_gpu, model.run_eagerly, model.jit_compile,
         )  # fmt: skip
 
@@ -230,7 +315,7 @@ class Guard:
         if not guard_sizes.reset_peak():
             self.say("what a step takes cannot be measured here (/proc/self/clear_refs): it is "
                      "cut where memory runs out alone.")  # fmt: skip
-            self._measures = False
+            self._measures, self._raises = False, True
             return batch
         takes = 0
         live: guard_sizes.Points = []
@@ -270,7 +355,8 @@ class Guard:
             if not guard_sizes.is_of_memory(error):
                 raise
             failed = True
-        before.restore()
+        finally:
+            before.restore()
         taken = guard_sizes.peak()
         return None if failed else guard_sizes.Found(taken, taken - base, live, sums, kept)
 
@@ -286,17 +372,20 @@ class Guard:
             differs.append("BatchNormalization takes its statistics of a part")
         if step.draws():
             differs.append("random layers draw other numbers")
+        if step.acts:
+            differs.append(f"its {step.acts} runs in each part")
         if differs:
             self.say(f"in parts it differs from a whole batch: {'; '.join(differs)}.")
         return True
 
     def _coupled(self, step: CutStep, tensors: list[Any]) -> str:
-        before = State(step.variables())
         modes = [False] if step.has_statistics or step.draws() else [False, True]
         found = []
+        before = State([])
         try:
-            for mode in modes:
-                look = step.looking(mode)
+            looks = [step.looking(mode) for mode in modes]
+            before = State(step.variables())
+            for look in looks:
 
                 def ask(part: list[Any], look: Callable[..., Any] = look) -> Any:
                     before.restore()
@@ -310,15 +399,28 @@ class Guard:
         return next((one for one in found if one), "")
 
     def _is_approved(self, step: CutStep, tensors: list[Any], rows: int) -> bool:
-        """As _may_cut, asked once."""
-        if not self._approved:
-            self._approved = not self._reason and self._may_cut(step, tensors, rows)
-        return self._approved
+        """As _may_cut, asked once for batches of a kind."""
+        key = step.packing.key
+        if self._reason or (key not in self._approved and not self._may_cut(step, tensors, rows)):
+            return False
+        self._approved.add(key)
+        return True
 
-    def _train(self, step: CutStep, tensors: list[Any], batch: int) -> Any:
+    def _train(
+        self, step: CutStep, tensors: list[Any], batch: int, whole_batch: Callable[[], Any]
+    ) -> Any:
         """One batch, in the parts that are known to fit, or in smaller ones where they do not."""
         while True:
             rows = guard_sizes.even(batch, min(self.rows, batch))
+            if rows < batch and not self._is_approved(step, tensors, rows):
+                rows = batch
+            if self.rows == _ALL and not self._on_gpu:
+                logs, why, taken = self._own(whole_batch, step.variables(), not self._is_checked)
+                if not why:
+                    self._done(step, tensors, rows, taken)
+                    return logs
+                self._shrink(step, tensors, rows, why)
+                continue
             before = State(step.variables())
             whole = self._whole_state() if self._keeps_whole else None
             if self._measures:
@@ -335,7 +437,8 @@ class Guard:
                     raise
                 why = type(error).__name__
             if not why and not doubt:
-                self._done(step, tensors, rows)
+                taken = guard_sizes.peak() if self._measures else 0
+                self._done(step, tensors, rows, taken)
                 return logs
             before.restore()
             if whole is not None:
@@ -354,9 +457,12 @@ class Guard:
         return self._raises and not (self._on_gpu and self._is_checked)
 
     def _whole_state(self) -> State:
-        """Weights and the optimizer's variables: what an update changes."""
+        return State(self._changed_by_update())
+
+    def _changed_by_update(self) -> list[Any]:
+        """Weights and the optimizer's variables."""
         model = self._model()
-        return State([*model.trainable_variables, *model.optimizer.variables])
+        return [*model.trainable_variables, *model.optimizer.variables]
 
     def _shrink(self, step: CutStep, tensors: list[Any], rows: int, why: str) -> None:
         """After a step that failed and was undone."""
@@ -373,19 +479,18 @@ class Guard:
         self.say(f"a step with {rows} samples at a time does not fit ({why}): it was undone, and "
                  f"is done again with {self.rows} at a time.")  # fmt: skip
 
-    def _done(self, step: CutStep, tensors: list[Any], rows: int) -> None:
+    def _done(self, step: CutStep, tensors: list[Any], rows: int, taken: int) -> None:
         """What the step took, against the limit."""
         batch = int(tensors[0].shape[0])
-        taken = guard_sizes.peak() if self._measures else 0
         if self.limit is not None and taken > self.limit and not self._reason:
             if self._fewer(step, tensors, rows, taken):
                 return
         if self._is_checked:
             return
         self._is_checked = True
-        guard_sizes.remember(self._key(step, batch), rows, taken)
+        guard_sizes.remember(self._key(step.packing, batch), rows, taken)
         if rows >= batch:
-            self.passes = self._measures and not self._raises
+            self.passes = not self._raises and self.rows == _ALL
         else:
             most = f", {_mib(taken)} at most" if taken else ""
             parts = -(-batch // rows)

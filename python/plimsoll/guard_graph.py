@@ -36,6 +36,19 @@ def _constant(tensor: Any) -> Any:
     return constant_value(tensor)
 
 
+# Operations that TensorFlow calls stateful, and whose state is a variable or ends with the call.
+_PUT_BACK = frozenset(
+    "Assert Case CheckNumerics CheckNumericsV2 If While StatefulPartitionedCall ReadVariableOp "
+    "VarHandleOp VariableShape "
+    "VarIsInitializedOp DestroyResourceOp LookupTableFindV2 LookupTableSizeV2 "
+    "RngReadAndSkip RngSkip StatefulRandomBinomial StatefulStandardNormal "
+    "StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt "
+    "StatefulUniformInt".split()
+)
+_OF_VARIABLES = ("Assign", "ResourceGather", "ResourceScatter", "ResourceApply",
+                 "ResourceSparseApply", "ResourceStridedSlice", "TensorArray")  # fmt: skip
+
+
 class _Kinds:
     """What is known of the tensors of one graph."""
 
@@ -150,6 +163,24 @@ class _Kinds:
         kinds = {self.of(one) for one in op.inputs}
         calls = any(one in name for one in ("Call", "If", "While", "Case", "Random", "PyFunc"))
         return _FREE if kinds <= {_FREE} and not calls else None
+
+
+def acts(concrete: Any) -> str:
+    """The first operation of a traced function that does what no value of a variable puts back.
+
+    Such are draws whose seed is a kernel's own, printing, and functions of Python. Empty: none.
+    """
+    from tensorflow.python.framework import op_def_registry
+
+    told = concrete.graph.as_graph_def()
+    bodies = [told.node, *(function.node_def for function in told.library.function)]
+    for name in dict.fromkeys(node.op for nodes in bodies for node in nodes):
+        definition = op_def_registry.get(name)
+        if definition is None or not definition.is_stateful or name in _PUT_BACK:
+            continue
+        if not name.startswith(_OF_VARIABLES):
+            return str(name)
+    return ""
 
 
 def why_not(concrete: Any) -> str:

@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from plimsoll import guard_proof
+from plimsoll import guard_graph, guard_proof
 
 _LOSSES = 1024  # of a model, at most
 
@@ -201,6 +201,71 @@ class State:
         return ""
 
 
+class _Captured:
+    """A variable that is none of Keras's, by the handle that a traced function captured."""
+
+    def __init__(self, handle: Any, dtype: Any, path: str) -> None:
+        self.handle, self._dtype, self.path = handle, dtype, path
+
+    @property
+    def _value(self) -> _Captured:
+        return self
+
+    def read_value(self) -> Any:
+        import tensorflow as tf
+
+        return tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self._dtype)
+
+    def assign(self, value: Any) -> None:
+        import tensorflow as tf
+
+        tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
+
+    def numpy(self) -> Any:
+        return self.read_value().numpy()
+
+
+def _captured(concrete: Any) -> list[_Captured]:
+    """All variables of a traced function, also those of generators of random numbers."""
+    import tensorflow as tf
+
+    names = {id(one.handle): one.name for one in concrete.graph.variables}
+    found = []
+    for handle, _ in concrete.graph.captures:
+        told = getattr(handle, "_handle_data", None)
+        if handle.dtype == tf.resource and told is not None and told.is_set:
+            kind = tf.as_dtype(told.shape_and_type[0].dtype)
+            found.append(_Captured(handle, kind, names.get(id(handle), "a variable")))
+    return found
+
+
+def build_optimizer(model: Any) -> None:
+    """In a trace, as Keras does: what its `build` assigns there is never run."""
+    if model.optimizer.built:
+        return
+    import tensorflow as tf
+    from keras.src import backend
+
+    def build() -> None:
+        with backend.name_scope(model.optimizer.name, caller=model.optimizer):
+            model.optimizer.build(model.trainable_variables)
+        model.optimizer.built = True
+
+    if model.run_eagerly:
+        build()
+    else:
+        tf.function(build, autograph=False).get_concrete_function()
+
+
+def changing(model: Any) -> list[Any]:
+    """Keras's variables whose values parts change."""
+    from keras.src.backend.common import global_state
+
+    found = [*model.non_trainable_variables, *model.metrics_variables]
+    seed = global_state.get_global_attribute("global_seed_generator")
+    return found + ([seed.state] if seed is not None else [])
+
+
 class CutStep:
     """The step of one model for batches of one kind."""
 
@@ -214,6 +279,8 @@ class CutStep:
         self.weights = list(model.trainable_weights)  # Keras's function keeps to these too
         self.sums: list[Any] = []  # accumulators, once a batch has been cut
         self.gathers = False
+        self.acts = ""  # an operation of a part that does what cannot be put back
+        self._foreign: list[_Captured] = []  # variables that are not Keras's
         self._of_part = _compiled(model, self._gradient)
         self._of_counts = _compiled(model, self._counts)
         self._update = _compiled(model, self._apply)
@@ -223,14 +290,11 @@ class CutStep:
             self._of_part = self._of_part.get_concrete_function(  # type: ignore[attr-defined]
                 *packing.specs(), *self._share_specs(model)
             )
+            self._keep(self._of_part)
+            self.acts = guard_graph.acts(self._of_part)
         else:
             self._look(model, first)
-        if not model.optimizer.built:
-            from keras.src import backend
-
-            with backend.name_scope(model.optimizer.name, caller=model.optimizer):
-                model.optimizer.build(model.trainable_variables)
-            model.optimizer.built = True
+        build_optimizer(model)
 
     @property
     def model(self) -> Any:
@@ -274,18 +338,22 @@ class CutStep:
 
     def variables(self) -> list[Any]:
         """Those whose values parts change."""
-        from keras.src.backend.common import global_state
+        return [*changing(self.model), *self._foreign]
 
+    def _keep(self, concrete: Any) -> None:
+        """Variables of a traced function that are not Keras's are put back with the others."""
         model = self.model
-        found = [*model.non_trainable_variables, *model.metrics_variables]
-        seed = global_state.get_global_attribute("global_seed_generator")
-        return found + ([seed.state] if seed is not None else [])
+        own = [*model.variables, *model.metrics_variables, *model.optimizer.variables,
+               *changing(model), *self._foreign]  # fmt: skip
+        known = {id(one._value.handle) for one in own}
+        self._foreign += [one for one in _captured(concrete) if id(one.handle) not in known]
 
     def watched(self) -> set[int]:
         """Variables, by id, that should be as they were when a part is done."""
         model = self.model
         excused = {id(one) for one in self._moving} | {id(one) for one in _seeds(model)}
-        return {id(one) for one in model.non_trainable_variables} - excused
+        found = [*model.non_trainable_variables, *self._foreign]
+        return {id(one) for one in found} - excused
 
     def inputs(self, tensors: Iterable[Any]) -> Any:
         from keras.src.trainers.data_adapters import data_adapter_utils
@@ -302,6 +370,7 @@ class CutStep:
         compiled = _compiled(self.model, forward)
         if not self.model.run_eagerly:
             compiled = compiled.get_concrete_function(*self.packing.specs())  # type: ignore[attr-defined]
+            self._keep(compiled)
         return lambda tensors: compiled(*tensors)
 
     def draws(self) -> bool:

@@ -1,12 +1,22 @@
-"""How many samples fit, from peaks that are given; which errors say that memory has run out."""
+"""How many samples fit, from peaks that are given; which errors say that memory has run out.
 
+Then: measuring leaves no trace. What nothing is cut of is Keras's own result to the bit, whatever
+the program keeps beside it.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import keras
+import numpy as np
 import pytest
 import tensorflow as tf
+from guarded import TRAINER, installed, own_fit, parts_of
+from live_models import normal, numbers
+from plimsoll.guard_step import CutStep, Packing
 
-from plimsoll import guard_graph, guard_sizes
+from plimsoll import guard, guard_graph, guard_sizes
 
 MIB = guard_sizes.MIB
 
@@ -166,3 +176,203 @@ def test_what_a_graph_proves(number: int) -> None:
     specs = [tf.TensorSpec([None, 3], tf.float32)] * 2
     why = guard_graph.why_not(tf.function(function, autograph=False).get_concrete_function(*specs))
     assert bool(why) == (number >= len(PROVED)), why
+
+
+L = keras.layers
+X, Y = normal(64, 6), normal(64, 3, seed=2)
+
+
+class Counting(L.Layer):
+    """Counts by a variable that is none of Keras's, and in Python."""
+
+    calls = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = tf.Variable(0, trainable=False)
+
+    def call(self, inputs: Any) -> Any:
+        self.count.assign_add(1)
+        Counting.calls += 1
+        return inputs
+
+
+class Drawing(L.Layer):
+    def __init__(self, draw: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.draw = draw
+
+    def call(self, inputs: Any) -> Any:
+        return inputs + self.draw(tf.shape(inputs))
+
+
+class Centered(L.Layer):
+    def call(self, inputs: Any) -> Any:
+        return inputs - keras.ops.mean(inputs, axis=0, keepdims=True)
+
+
+def network(layer: Any, optimizer: Any = "adam", **more: Any) -> Any:
+    model = keras.Sequential([keras.Input((6,)), L.Dense(4), layer, L.Dense(3)])
+    model.compile(optimizer, "mse", **more)
+    return model
+
+
+def generated() -> Any:
+    source = tf.random.Generator.from_seed(5)
+    return network(Drawing(source.normal))
+
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "a variable": lambda: network(Counting()),
+    "a generator": generated,
+    "a seed": lambda: network(Drawing(lambda shape: tf.random.normal(shape, seed=3))),
+    "the program's seed": lambda: network(Drawing(tf.random.uniform)),
+    "eagerly": lambda: network(Counting(), run_eagerly=True),
+    "eagerly drawn": lambda: network(Drawing(tf.random.normal), run_eagerly=True),
+    "slots that start at weights": lambda: network(
+        Centered(), keras.optimizers.ScheduleFreeAdamW(0.01)
+    ),
+}
+
+
+def trained(make: Callable[[], Any], fit: Any) -> list[Any]:
+    """Losses, weights, slots, and what was counted."""
+    keras.utils.set_random_seed(7)
+    model = make()
+    Counting.calls = 0
+    losses = fit(model, X, Y, batch_size=16, epochs=2, verbose=0, shuffle=False).history["loss"]
+    values = [numbers(one) for one in [*model.variables, *model.optimizer.variables]]
+    layer = model.layers[1]
+    if isinstance(layer, Counting):
+        values.append(layer.count.numpy())
+        assert layer.count.numpy() == 8
+        assert not model.run_eagerly or Counting.calls == 8
+    return [losses, *values]
+
+
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("name", KINDS)
+def test_measuring_changes_nothing(
+    name: str, raises: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """raises: memory that runs out is an exception, and steps are done in two functions."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(guard_sizes, "may_raise", lambda sees_gpu: raises)
+    with installed(monkeypatch):
+        whole = trained(KINDS[name], own_fit())
+        received = trained(KINDS[name], TRAINER.fit)
+    for one, other in zip(whole, received, strict=True):
+        np.testing.assert_array_equal(other, one)
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_larger_batch_later_is_not_cut_without_proof(
+    raises: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(guard_sizes, "may_raise", lambda sees_gpu: raises)
+    found = []
+    with installed(monkeypatch):
+        for method in (TRAINER.train_on_batch.__wrapped__, TRAINER.train_on_batch):
+            keras.utils.set_random_seed(7)
+            model = network(Centered(), "sgd")
+            losses = [method(model, X[:size], Y[:size]) for size in (8, 64, 64)]
+            found.append([np.array(losses), *model.get_weights()])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(other, one)
+
+
+def test_a_size_that_is_known_needs_proof_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts_of(monkeypatch, 64)
+    with installed(monkeypatch):
+        model = network(Centered(), "sgd")
+        model.train_on_batch(X[:4], Y[:4])
+        own = guard._guards[model]
+        own.rows, own.passes = 4, False
+        model.train_on_batch(X[:16], Y[:16])
+        assert own.rows == guard._ALL
+    said = capsys.readouterr().err
+    assert "changes with another sample" in said and "trained in" not in said
+
+
+def test_what_counts_parts_is_not_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found by its variable, though that is none of Keras's, and put back."""
+    with installed(monkeypatch):
+        whole = trained(KINDS["a variable"], own_fit())
+        parts_of(monkeypatch, 4)
+        received = trained(KINDS["a variable"], TRAINER.fit)
+    assert "changes in each part" in capsys.readouterr().err
+    for one, other in zip(whole, received, strict=True):
+        np.testing.assert_array_equal(other, one)
+
+
+def test_layers_of_keras_are_measured() -> None:
+    """What Keras's own layers do is put back by variables."""
+    model = keras.Sequential([
+        keras.Input((5,), dtype="int32"), L.Embedding(9, 4, mask_zero=True), L.LSTM(4),
+        L.Dropout(0.5), L.BatchNormalization(), L.GaussianNoise(0.1), L.Dense(3),
+    ])  # fmt: skip
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy", "auc"])
+    words, labels = tf.ones((2, 5), tf.int32), tf.ones((2, 1), tf.int32)
+    step = CutStep(model, Packing((words, labels)), [words[:1], labels[:1]])
+    assert step.acts == "" and not step._foreign
+
+
+@pytest.mark.parametrize("eagerly", [False, True])
+def test_what_is_not_measured_is_cut_when_it_passes_the_limit(
+    eagerly: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    taken = [100 * guard_sizes.MIB]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(guard_sizes, "peak", lambda: taken[0])
+    monkeypatch.setattr(guard_sizes, "may_raise", lambda sees_gpu: False)
+    monkeypatch.setattr(guard, "_LOOKS_EVERY_S", 0)
+
+    class Grows(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            taken[0] = (200 << 30) if batch == 1 else 100 * guard_sizes.MIB
+
+    layer = Drawing(lambda shape: 0 * tf.random.normal(shape))
+    with installed(monkeypatch):
+        model = network(layer, "sgd", run_eagerly=eagerly)
+        model.fit(X, Y, batch_size=16, verbose=0, callbacks=[Grows()])
+    said = capsys.readouterr().err
+    assert "a step with 16 samples at a time took 204800.0 MiB, above the limit" in said
+    assert "a batch of 16 samples is trained in 2 parts of 8" in said
+
+
+def test_an_eager_step_that_fails_is_undone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Keras's own function has done its update when memory runs out; the parts start afresh."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(guard_sizes, "may_raise", lambda sees_gpu: True)
+    own = TRAINER.compute_metrics
+
+    def fails(self: Any, x: Any, *given: Any, **more: Any) -> Any:
+        answer = own(self, x, *given, **more)
+        if int(tf.shape(x)[0]) == 16:
+            raise tf.errors.ResourceExhaustedError(None, None, "OOM")
+        return answer
+
+    found = []
+    for raises in (False, True):
+        with installed(monkeypatch), monkeypatch.context() as patch:
+            keras.utils.set_random_seed(7)
+            model = network(L.Dense(4, "tanh"), run_eagerly=True)
+            if raises:
+                patch.setattr(TRAINER, "compute_metrics", fails)
+                patch.setattr("plimsoll.guard_proof.unknown_keras", lambda: "")
+            fit = TRAINER.fit if raises else own_fit()
+            history = fit(model, X, Y, batch_size=16, verbose=0, shuffle=False).history
+            found.append([np.array(history["loss"]), *model.get_weights()])
+    said = capsys.readouterr().err
+    assert "with 16 samples at a time does not fit (ResourceExhaustedError): it was undone" in said
+    assert "a batch of 16 samples is trained in 2 parts of 8" in said
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)
