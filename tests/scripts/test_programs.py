@@ -24,7 +24,7 @@ NEEDS_DATA = {"02", "03", "06", "07", "08", "10", "12", "24", "27", "29"}
 DRAWS = {"01", "03", "07", "08", "10", "11", "12", "13", "14", "21", "22", "25", "26", "27", "28"}
 # What runs in Keras, all of it or the call that is named, and the word of the line that says so.
 IN_KERAS = {
-    "05": "call is Python code", "12": "custom_standardization", "15": "call is Python code",
+    "05": "call is Python code", "15": "call is Python code",
     "16": "binary_focal_loss", "17": "bce_dice", "18": "MacroF1", "19": "<lambda>",
     "20": "call is Python code", "29": "contrastive_loss",
     "30": "TokenAndPositionEmbedding",
