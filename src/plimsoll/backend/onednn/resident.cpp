@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/conv/winograd.h"
 #include "backend/kernel/tail.h"
+#include "backend/onednn/packed_layout.h"
 #include "base/process_memory.h"
 #include "graph/op.h"
 
@@ -84,6 +86,27 @@ Bytes object_bytes(bool tail, const std::vector<PrimitiveUse>& uses) {
 // Where the elements of a convolution's packed weight lie (packed_layout.h): a number for each
 // filter, and one for each element of a filter. What usual ones take is part of kRows.
 constexpr Bytes kOffsetsInRows = 64_KiB;
+
+// Filters of a packed weight, of all groups.
+int64_t filters_of(const PackedLayout& layout) {
+  const size_t rank = layout.dims.size();
+  if (rank == 2) return layout.dims[1];
+  return rank == 4 ? layout.dims[0] : layout.dims[0] * layout.dims[1];
+}
+
+// Filters by the node's shapes: of (…, channels, multiplier) as many as both, which is then the
+// number of some operand's channels.
+int64_t filters_of(const graph::Graph& graph, const graph::Node& node, const Shape& weight) {
+  const int64_t last = weight[weight.rank() - 1].at(1);
+  if (weight.rank() < 3) return last;
+  const int64_t both = weight[weight.rank() - 2].at(1) * last;
+  const bool single = std::ranges::any_of(node.inputs, [&](graph::ValueId input) {
+    const Shape& shape = graph.value(input).type.shape;
+    return shape.rank() > 1 && shape[shape.rank() - 1].at(1) == both;
+  });
+  return single ? both : last;
+}
+
 Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id, bool tail) {
   const graph::Node& node = graph.node(id);
   const graph::OpTraits traits = node.op->traits();
@@ -93,7 +116,10 @@ Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id, bool tail) {
   const graph::ValueId weight = gradient ? node.outputs[0] : node.inputs[0];
   const Shape& shape = graph.value(weight).type.shape;
   if (shape.rank() == 0) return {};
-  const int64_t filters = shape[shape.rank() - 1].at(1);
+  const std::string layout = gradient ? "" : node.attributes.get_string("layout");
+  const int64_t filters = gradient || cpu::is_winograd(layout)
+                              ? filters_of(graph, node, shape)
+                              : filters_of(parse_packed_layout(layout));
   const Bytes offsets(int64_t{sizeof(int64_t)} * (shape.element_count(1) / filters + filters));
   return max(offsets - kOffsetsInRows, Bytes()) * (tail ? 2 : 1);
 }

@@ -67,15 +67,29 @@ void join_gates(const SplitGates& split, float scale, std::span<const TensorInfo
   }
 }
 
+// Weights whose last dimension is all gates, and whose old gates are scaled.
+void scale_gates(size_t gates, float scale, const LayerWeights& layer,
+                 const std::vector<std::string>& datasets, std::vector<StoredTensor>& tensors) {
+  std::vector<float> scales(gates, scale);
+  scales[kCandidate] = 1;
+  for (size_t i = 0; i < datasets.size(); ++i) {
+    tensors.push_back({layer.weights[i], {{datasets[i], {}, {}, scales}}});
+  }
+}
+
 // A recurrent layer's weights; false where they are stored as they are wanted.
 bool match_recurrent(const LayerWeights& layer, const std::vector<std::string>& datasets,
                      const Writer& writer, std::vector<StoredTensor>& tensors) {
   const std::string class_name = inner_class(layer);
+  const float scale = gate_scale(layer, writer);
+  if (class_name.starts_with("ConvLSTM") && scale != 1 && layer.weights.size() == datasets.size()) {
+    scale_gates(4, scale, layer, datasets, tensors);
+    return true;
+  }
   for (const SplitGates& split : kSplitGates) {
     if (split.class_name != class_name) continue;
     const size_t directions = layer.class_name == "Bidirectional" ? 2 : 1;
     const size_t each = 3 * split.count;
-    const float scale = gate_scale(layer, writer);
     if (layer.weights.size() == 3 * directions && datasets.size() == each * directions) {
       for (size_t i = 0; i < directions; ++i) {
         join_gates(split, scale, std::span(layer.weights).subspan(3 * i, 3),
@@ -84,11 +98,7 @@ bool match_recurrent(const LayerWeights& layer, const std::vector<std::string>& 
       return true;
     }
     if (scale == 1 || layer.weights.size() != datasets.size()) return false;
-    std::vector<float> scales(split.count, scale);
-    scales[kCandidate] = 1;
-    for (size_t i = 0; i < datasets.size(); ++i) {
-      tensors.push_back({layer.weights[i], {{datasets[i], {}, {}, scales}}});
-    }
+    scale_gates(split.count, scale, layer, datasets, tensors);
     return true;
   }
   return false;
