@@ -2,7 +2,9 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,3 +25,25 @@ def package() -> Path:
 def plimsoll_program() -> Path:
     """The command line of the same build."""
     return BUILD / "bin" / "plimsoll"
+
+
+@pytest.fixture(autouse=True)
+def _keras_is_its_own_afterwards() -> Iterator[None]:
+    """What a test has put in place of Keras's training does not reach the next one."""
+    keras: Any = sys.modules.get("keras")
+    if keras is None or not hasattr(keras, "Model"):
+        yield
+        return
+    from plimsoll import asked, keras_methods
+
+    trainer = keras.Model.__mro__[1]
+    names = [*keras_methods.NAMES, "_plimsoll_replaces"]
+    before = {name: vars(trainer)[name] for name in names if name in vars(trainer)}
+    current = asked.current
+    yield
+    asked.current = current
+    for name in names:
+        if name in before:
+            setattr(trainer, name, before[name])
+        elif name in vars(trainer):
+            delattr(trainer, name)

@@ -35,12 +35,14 @@ def installed(monkeypatch: pytest.MonkeyPatch, **options: Any) -> Iterator[asked
     meta_path = list(sys.meta_path)
     own = tf.function
     plimsoll.install(**options)
-    yield asked.outcome
-    sys.meta_path[:] = meta_path
-    tf.function = own
-    for name, method in before.items():
-        setattr(TRAINER, name, method)
-    del TRAINER._plimsoll_replaces
+    try:
+        yield asked.outcome
+    finally:
+        sys.meta_path[:] = meta_path
+        tf.function = own
+        for name, method in before.items():
+            setattr(TRAINER, name, method)
+        del TRAINER._plimsoll_replaces
 
 
 def batches(
