@@ -67,7 +67,8 @@ void add_who(const Explanation& explanation, Page& page) {
   add("device", explanation.device);
   add("allocator", explanation.allocator);
   add("when", explanation.when_text);
-  if (explanation.verdict != explain::Verdict::kNoFailure) add("cause", explain::cause_words(explanation));
+  if (explanation.verdict != explain::Verdict::kNoFailure)
+    add("cause", explain::cause_words(explanation));
   if (rows.empty()) return;
   page.section("Who and when");
   page.table({"", ""}, rows, false);
@@ -107,9 +108,9 @@ std::string to_html(const Explanation& explanation, std::string_view name) {
   const std::string resource = plain(to_string(explanation.resource));
   const std::string word =
       failed && !resource.empty() ? resource : plain(to_string(explanation.verdict));
-  const Tone tone = failed                                       ? Tone::kBad
+  const Tone tone = failed                                                ? Tone::kBad
                     : explanation.verdict == explain::Verdict::kNoFailure ? Tone::kGood
-                                                                 : Tone::kNeutral;
+                                                                          : Tone::kNeutral;
   const std::string sentence = !explanation.cause.empty() ? explanation.cause
                                : failed
                                    ? "The log does not say why."
