@@ -3,7 +3,8 @@
 
 Prints a line for each source, `file;group`, or `file;` for one that stays alone. Two sources come
 into one group only where no name that one of them keeps for itself (in a namespace without a name,
-or as a macro) is read in the other or declared by its headers: more is kept apart than need be.
+or as a macro) is read in the other or declared by its headers, and no macro of a header that
+one includes is a word of the other: more is kept apart than need be.
 """
 
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 
 MOST_FILES, MOST_LINES = 8, 2500
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
+MACRO = re.compile(r"^\s*#\s*define (\w+)", re.M)
 INCLUDED = re.compile(r'^#include "([^"]+)"', re.M)
 WORD = re.compile(r"[A-Za-z_]\w*")
 TYPE = re.compile(r"^(?:struct|class|union|enum class|enum|using|namespace) (\w+)(?=[\s;])")
@@ -26,6 +28,8 @@ class Source:
     words: set[str]
     own: set[str]
     alone: bool
+    macros: set[str]
+    all_words: set[str]
 
 
 @dataclass
@@ -33,6 +37,8 @@ class Group:
     lines: int = 0
     words: set[str] = field(default_factory=set)
     own: set[str] = field(default_factory=set)
+    macros: set[str] = field(default_factory=set)
+    all_words: set[str] = field(default_factory=set)
     count: int = 0
 
     def takes(self, source: Source) -> bool:
@@ -41,6 +47,10 @@ class Group:
             and self.lines + source.lines <= MOST_LINES
             and not self.own & source.words
             and not source.own & self.words
+            and (
+                source.macros == self.macros
+                or not (source.macros & self.all_words or self.macros & source.all_words)
+            )
         )
 
     def add(self, source: Source) -> None:
@@ -48,6 +58,8 @@ class Group:
         self.lines += source.lines
         self.words |= source.words
         self.own |= source.own
+        self.macros |= source.macros
+        self.all_words |= source.all_words
 
 
 def declared(text: str, everywhere: bool) -> set[str]:
@@ -66,29 +78,43 @@ def declared(text: str, everywhere: bool) -> set[str]:
     return names
 
 
-def included(path: Path) -> set[str]:
-    """What the house's own headers declare that a file includes, and those that they include."""
+def included(path: Path) -> tuple[set[str], set[str], set[str]]:
+    """Of the house's own headers that a file includes, and those that they include: what they
+    declare, the macros that they make, and all of their words."""
     names: set[str] = set()
+    macros: set[str] = set()
+    words: set[str] = set()
     pending, seen = [path], {path}
     while pending:
         file = pending.pop()
         text = file.read_text(encoding="utf-8")
         if file != path:
             names |= declared(text, everywhere=True)
+            macros |= set(MACRO.findall(text))
+            words |= set(WORD.findall(COMMENT_OR_TEXT.sub(" ", text)))
         for name in INCLUDED.findall(text):
             found = next((p / name for p in path.parents if (p / name).is_file()), None)
             if found and found not in seen:
                 seen.add(found)
                 pending.append(found)
-    return names
+    return names, macros, words
 
 
 def read(path: str) -> Source:
     raw = Path(path).read_text(encoding="utf-8")
     text = COMMENT_OR_TEXT.sub(" ", raw)
-    words = set(WORD.findall(text)) | included(Path(path).resolve())
+    names, macros, words_of_headers = included(Path(path).resolve())
+    words = set(WORD.findall(text))
     alone = re.search(r"^\s*#\s*(define|undef)", text, re.M) is not None
-    return Source(path, raw.count("\n"), words, declared(raw, everywhere=False), alone)
+    return Source(
+        path,
+        raw.count("\n"),
+        words | names,
+        declared(raw, everywhere=False),
+        alone,
+        macros,
+        words | words_of_headers,
+    )
 
 
 def main() -> None:
