@@ -17,8 +17,10 @@ set(cpu_loops
     cpu/conv/winograd_kernel_grad.cpp
     cpu/pointwise/elementwise.cpp
     cpu/pointwise/embedding.cpp
+    cpu/pointwise/masks.cpp
     cpu/pointwise/optimizers.cpp
     cpu/pointwise/rows.cpp
+    cpu/pointwise/stretched.cpp
     cpu/product/column_sums.cpp
     cpu/product/few_units.cpp
     cpu/product/packed_product.cpp
