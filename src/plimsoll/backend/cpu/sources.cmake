@@ -49,6 +49,7 @@ set(cpu_sources
     cpu/product/dense_shape.cpp
     cpu/product/packed_dense.cpp
     cpu/product/widened_rows.cpp
+    cpu/shared_reference.cpp
     cpu/sequence/attention.cpp
     cpu/sequence/recurrent.cpp
     cpu/threads/shared_conversion.cpp
