@@ -267,11 +267,22 @@ template <typename T>
 CpuKernel make_global_average(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 1);
   const Shape& x = facts.inputs[0].shape;
+  constexpr int64_t kLine = 16;
   const int64_t positions = x[1].count * x[2].count;
   const auto loop = PLIMSOLL_PICK(options.isa, mean_positions<T>);
   return kernel_of([=](const KernelCall& call) {
-    for_each_range(c.rows / positions, 1, c.parts, [&](int64_t begin, int64_t end) {
-      loop(input_as<T>(call, 0), positions, c.channels, output_as<T>(call, 0), begin, end);
+    // Threads share out lines of channels.
+    const int64_t lines = ceil_div(c.channels, kLine);
+    for_each_range(c.rows / positions * lines, 1, c.parts, [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t sample = begin / lines;
+        const int64_t line = begin % lines;
+        const int64_t count = std::min(lines - line, end - begin);
+        loop(input_as<T>(call, 0) + sample * positions * c.channels, positions, c.channels,
+             output_as<T>(call, 0) + sample * c.channels, line * kLine,
+             std::min(c.channels, (line + count) * kLine));
+        begin += count;
+      }
     });
   });
 }

@@ -3,37 +3,44 @@
 
 #include "backend/cpu/simd/vector_walk_inl.h"
 
+template <typename Winner>
+inline Ints get_winners(WholeVector lanes, const Winner* from) {
+  return load_winners(from + lanes.at);
+}
+template <typename Winner>
+inline Ints get_winners(PartVector lanes, const Winner* from) {
+  Winner numbers[kLanes] = {};
+  for (int64_t i = 0; i < lanes.count; ++i) numbers[i] = from[lanes.at + i];
+  return load_winners(numbers);
+}
+template <typename Winner>
+inline void put_winners(WholeVector lanes, Winner* to, Ints winners) {
+  store_winners(to + lanes.at, winners);
+}
+template <typename Winner>
+inline void put_winners(PartVector lanes, Winner* to, Ints winners) {
+  Winner numbers[kLanes];
+  store_winners(numbers, winners);
+  for (int64_t i = 0; i < lanes.count; ++i) to[lanes.at + i] = numbers[i];
+}
+
 // The first largest of the taps of a pixel, channel by channel; a NaN wins. kCount 0: any number
 // of taps. An output that nobody reads is null.
 template <int kCount, typename T, typename Winner>
 inline void max_pixel(const T* x, const PoolTaps& taps, int64_t channels, T* y, Winner* winners) {
   const int count = kCount > 0 ? kCount : taps.count;
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
-    Floats best = load(x + taps.offset[0] + c);
+  for_each_vector(channels, [&](auto lanes) {
+    Floats best = lanes.get(x + taps.offset[0]);
     Ints winner = Ints{} + taps.index[0];
     for (int t = 1; t < count; ++t) {
-      const Floats v = load(x + taps.offset[t] + c);
+      const Floats v = lanes.get(x + taps.offset[t]);
       const Ints wins = (v > best) | ((v != v) & (best == best));
       best = wins ? v : best;
       winner = wins ? Ints{} + taps.index[t] : winner;
     }
-    if (y != nullptr) store(y + c, best);
-    if (winners != nullptr) store_winners(winners + c, winner);
-  }
-  for (; c < channels; ++c) {
-    float best = number(x + taps.offset[0] + c);
-    int32_t winner = taps.index[0];
-    for (int t = 1; t < count; ++t) {
-      const float v = number(x + taps.offset[t] + c);
-      if (v > best || (v != v && best == best)) {
-        best = v;
-        winner = taps.index[t];
-      }
-    }
-    if (y != nullptr) put_number(y + c, best);
-    if (winners != nullptr) winners[c] = static_cast<Winner>(winner);
-  }
+    if (y != nullptr) lanes.put(y, best);
+    if (winners != nullptr) put_winners(lanes, winners, winner);
+  });
 }
 
 template <int kCount, typename T, typename Winner>
@@ -87,44 +94,65 @@ void max_rows_wide(const PoolShape& shape, const T* x, T* y, void* winners, int6
 template <typename T, typename Winner>
 inline void max_grad_pixel(const T* dy, const Winner* winners, const PoolTaps& taps,
                            int64_t channels, T* dx) {
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
-    const Ints winner = load_winners(winners + c);
-    const Ints d = reinterpret_cast<Ints>(load(dy + c));
+  for_each_vector(channels, [&](auto lanes) {
+    const Ints winner = get_winners(lanes, winners);
+    const Ints d = reinterpret_cast<Ints>(lanes.get(dy));
     for (int t = 0; t < taps.count; ++t) {
-      store(dx + taps.offset[t] + c, reinterpret_cast<Floats>((winner == taps.index[t]) & d));
+      lanes.put(dx + taps.offset[t], reinterpret_cast<Floats>((winner == taps.index[t]) & d));
     }
-  }
-  for (; c < channels; ++c) {
-    for (int t = 0; t < taps.count; ++t) {
-      put_number(dx + taps.offset[t] + c, winners[c] == taps.index[t] ? number(dy + c) : 0.0f);
-    }
-  }
+  });
 }
 
 // Any windows: a pixel of the input gathers from the windows that hold it, in their order.
 template <typename T, typename Winner>
 inline void max_gather_pixel(const T* dy, const Winner* winners, const PoolTaps& windows,
                              int64_t channels, T* dx) {
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
+  for_each_vector(channels, [&](auto lanes) {
     Floats sum = {};
     for (int t = 0; t < windows.count; ++t) {
-      const int64_t at = windows.offset[t] + c;
-      const Ints taken = load_winners(winners + at) == windows.index[t];
-      sum += reinterpret_cast<Floats>(taken & reinterpret_cast<Ints>(load(dy + at)));
+      const int64_t at = windows.offset[t];
+      const Ints taken = get_winners(lanes, winners + at) == windows.index[t];
+      sum += reinterpret_cast<Floats>(taken & reinterpret_cast<Ints>(lanes.get(dy + at)));
     }
-    store(dx + c, sum);
-  }
-  for (; c < channels; ++c) {
-    float sum = 0.0f;
-    for (int t = 0; t < windows.count; ++t) {
-      const int64_t at = windows.offset[t] + c;
-      sum += winners[at] == windows.index[t] ? number(dy + at) : 0.0f;
-    }
-    put_number(dx + c, sum);
-  }
+    lanes.put(dx, sum);
+  });
 }
+
+// The windows over the pixels of a row. Away from the edges they are those of the pixel a stride
+// before, one output further on, and are not looked for again.
+class RowWindows {
+ public:
+  RowWindows(const PoolShape& shape, int64_t row) : shape_(shape), row_(row) {}
+
+  // Calls body(windows, where their offsets are counted from) for a column.
+  template <typename Body>
+  [[gnu::always_inline]] inline void at(int64_t column, const Body& body) {
+    const ops::Window& w = shape_.columns;
+    if (w.stride > kPhases || !shape_.whole_windows_over(column)) {
+      shape_.find_windows(row_, column, edge_);
+      body(edge_, int64_t{0});
+      return;
+    }
+    const int64_t reach = column + w.before;
+    Known& known = known_[reach % w.stride];
+    if (known.reach < 0) {
+      shape_.find_windows(row_, column, known.windows);
+      known.reach = reach;
+    }
+    body(known.windows, (reach - known.reach) / w.stride * shape_.channels);
+  }
+
+ private:
+  static constexpr int64_t kPhases = 3;
+  struct Known {
+    int64_t reach = -1;
+    PoolTaps windows;
+  };
+  const PoolShape& shape_;
+  int64_t row_;
+  PoolTaps edge_;
+  Known known_[kPhases];
+};
 
 // Rows of outputs where windows tile the input, rows of inputs otherwise.
 template <typename T, typename Winner>
@@ -146,12 +174,13 @@ void max_grad_rows(const PoolShape& shape, const T* dy, const void* winners, T* 
     return;
   }
   for (int64_t row = begin; row < end; ++row) {
-    const int64_t image = row / shape.rows.input;
-    const int64_t first = image * shape.output_elements();
+    const int64_t image = row / shape.rows.input * shape.output_elements();
+    RowWindows windows(shape, row % shape.rows.input);
     for (int64_t column = 0; column < shape.columns.input; ++column) {
-      shape.find_windows(row % shape.rows.input, column, taps);
-      max_gather_pixel(dy + first, from + first, taps, channels,
-                       dx + (row * shape.columns.input + column) * channels);
+      windows.at(column, [&](const PoolTaps& over, int64_t shift) {
+        max_gather_pixel(dy + image + shift, from + image + shift, over, channels,
+                         dx + (row * shape.columns.input + column) * channels);
+      });
     }
   }
 }
@@ -168,20 +197,30 @@ void max_grad_rows_wide(const PoolShape& shape, const T* dy, const void* winners
 }
 
 template <typename T>
+inline void mean_pixel(const T* x, const PoolTaps& taps, int64_t channels, T* y) {
+  const float count = static_cast<float>(taps.count);
+  for_each_vector(channels, [&](auto lanes) {
+    Floats sum = lanes.get(x + taps.offset[0]);
+    for (int t = 1; t < taps.count; ++t) sum += lanes.get(x + taps.offset[t]);
+    lanes.put(y, sum / count);
+  });
+}
+
+template <typename T>
 void mean_rows(const PoolShape& shape, const T* x, T* y, int64_t begin, int64_t end) {
-  const int64_t channels = shape.channels;
-  PoolTaps taps;
+  PoolTaps whole, border;
+  shape.whole_window(whole);
   for (int64_t row = begin; row < end; ++row) {
     const T* input = x + row / shape.rows.output * shape.input_elements();
+    const int64_t out_row = row % shape.rows.output;
     for (int64_t column = 0; column < shape.columns.output; ++column) {
-      shape.find_taps(row % shape.rows.output, column, taps);
-      T* to = y + (row * shape.columns.output + column) * channels;
-      const float count = static_cast<float>(taps.count);
-      for_each_vector(channels, [&](auto lanes) {
-        Floats sum = lanes.get(input + taps.offset[0]);
-        for (int t = 1; t < taps.count; ++t) sum += lanes.get(input + taps.offset[t]);
-        lanes.put(to, sum / count);
-      });
+      T* to = y + (row * shape.columns.output + column) * shape.channels;
+      if (shape.holds_window(out_row, column)) {
+        mean_pixel(input + shape.corner(out_row, column), whole, shape.channels, to);
+      } else {
+        shape.find_taps(out_row, column, border);
+        mean_pixel(input, border, shape.channels, to);
+      }
     }
   }
 }
@@ -190,18 +229,20 @@ void mean_rows(const PoolShape& shape, const T* x, T* y, int64_t begin, int64_t 
 template <typename T>
 void mean_grad_rows(const PoolShape& shape, const T* dy, T* dx, int64_t begin, int64_t end) {
   const int64_t channels = shape.channels;
-  PoolTaps windows;
   for (int64_t row = begin; row < end; ++row) {
-    const T* from = dy + row / shape.rows.input * shape.output_elements();
+    const T* image = dy + row / shape.rows.input * shape.output_elements();
+    RowWindows windows(shape, row % shape.rows.input);
     for (int64_t column = 0; column < shape.columns.input; ++column) {
-      shape.find_windows(row % shape.rows.input, column, windows);
       T* to = dx + (row * shape.columns.input + column) * channels;
-      for_each_vector(channels, [&](auto lanes) {
-        Floats sum = {};
-        for (int t = 0; t < windows.count; ++t) {
-          sum += lanes.get(from + windows.offset[t]) / static_cast<float>(windows.positions[t]);
-        }
-        lanes.put(to, sum);
+      windows.at(column, [&](const PoolTaps& over, int64_t shift) {
+        const T* from = image + shift;
+        for_each_vector(channels, [&](auto lanes) {
+          Floats sum = {};
+          for (int t = 0; t < over.count; ++t) {
+            sum += lanes.get(from + over.offset[t]) / static_cast<float>(over.positions[t]);
+          }
+          lanes.put(to, sum);
+        });
       });
     }
   }
