@@ -64,6 +64,23 @@ struct PartScratch {
   }
 };
 
+// Means, and after them M2s, of all channels over so many rows.
+struct ManyMoments {
+  double rows;
+  double* means;
+};
+
+// The moments of both, in the place of the first.
+void merge_moments(const ManyMoments& all, const ManyMoments& more, int64_t channels) {
+  const double share = more.rows / (all.rows + more.rows);
+  const double weight = all.rows * share;
+  for (int64_t i = 0; i < channels; ++i) {
+    const double apart = more.means[i] - all.means[i];
+    all.means[i] += apart * share;
+    all.means[channels + i] += more.means[channels + i] + apart * apart * weight;
+  }
+}
+
 template <typename T>
 CpuKernel make_bias_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 1);
@@ -78,16 +95,16 @@ CpuKernel make_channel_moments(const NodeFacts& facts, const CpuOptions& options
   const Channels c = read_channels(facts, options, 2);
   const auto totals = PLIMSOLL_PICK(options.isa, channel_totals<T>);
   const auto squares = PLIMSOLL_PICK(options.isa, channel_squares<T>);
-  const PartScratch scratch{2, 2, c.channels};
+  // Rows that are read twice lie in the second cache.
+  constexpr int64_t kNearBytes = 256 << 10;
+  const int64_t chunk =
+      std::max<int64_t>(1, kNearBytes / (c.channels * 4 * kChannelGroupRows)) * kChannelGroupRows;
+  const PartScratch scratch{4, 2, c.channels};
   return kernel_of(
       [=](const KernelCall& call) {
-        // A part's mean is rounded to float before it is subtracted; the correction of its M2 and
+        // A chunk's mean is rounded to float before it is subtracted; the correction of its M2 and
         // mean by the rest is below their own rounding.
-        for_each_part(c.parts, [&](int part) {
-          const Range rows = part_of(c.rows, 1, part, c.parts);
-          const int64_t count = rows.end - rows.begin;
-          const T* x = input_as<T>(call, 0) + rows.begin * c.channels;
-          double* mean = scratch.sums(call, part);
+        const auto find = [&](const T* x, int64_t count, int part, double* mean) {
           float* group = scratch.group(call, part);
           float* rounded = group + c.channels;
           totals(x, count, c.channels, group, mean);
@@ -99,6 +116,20 @@ CpuKernel make_channel_moments(const NodeFacts& facts, const CpuOptions& options
           for (int64_t i = 0; i < c.channels; ++i) {
             const double rest = mean[i] - static_cast<double>(rounded[i]);
             mean[c.channels + i] -= rest * rest * static_cast<double>(count);
+          }
+        };
+        for_each_part(c.parts, [&](int part) {
+          const Range rows = part_of(c.rows, 1, part, c.parts);
+          const T* x = input_as<T>(call, 0);
+          double* all = scratch.sums(call, part);
+          double* more = all + 2 * c.channels;
+          const int64_t first = std::min(rows.end, rows.begin + chunk);
+          find(x + rows.begin * c.channels, first - rows.begin, part, all);
+          for (int64_t begin = first; begin < rows.end; begin += chunk) {
+            const int64_t end = std::min(rows.end, begin + chunk);
+            find(x + begin * c.channels, end - begin, part, more);
+            merge_moments({static_cast<double>(begin - rows.begin), all},
+                          {static_cast<double>(end - begin), more}, c.channels);
           }
         });
         float* out = output_floats(call, 0);
