@@ -199,25 +199,56 @@ Statistics read_statistics(const NodeFacts& facts, const Channels& c, bool given
 
 Bytes floats_per_channel(const Channels& c, int64_t count) { return Bytes(c.channels * count * 4); }
 
+// Rows of few channels, several of which stand side by side as one, so that they fill vectors: what
+// is the same in all rows is repeated as often.
+struct WideRows {
+  explicit WideRows(const Channels& c) : channels(c.channels), rows(c.rows) {
+    constexpr int64_t kFew = 16;
+    constexpr int64_t kWidth = 64;
+    if (channels < kFew) together = std::min(kWidth / channels, std::max<int64_t>(rows, 1));
+  }
+  int64_t width() const { return channels * together; }
+  void repeat(float* numbers) const {
+    for (int64_t i = channels; i < width(); ++i) numbers[i] = numbers[i - channels];
+  }
+  // body(first number, numbers of a row, begin, end) for shares of the rows, and for what is left.
+  template <typename Body>
+  void share_out(int parts, const Body& body) const noexcept {
+    const int64_t whole = rows / together;
+    for_each_range(whole, 1, parts,
+                   [&](int64_t begin, int64_t end) { body(int64_t{0}, width(), begin, end); });
+    const int64_t rest = rows - whole * together;
+    if (rest > 0) body(whole * width(), channels, int64_t{0}, rest);
+  }
+
+  int64_t channels;
+  int64_t rows;
+  int64_t together = 1;
+};
+
 template <typename T>
 CpuKernel make_batch_norm(const NodeFacts& facts, const CpuOptions& options, bool given) {
   const Channels c = read_channels(facts, options, 2);
   const Statistics s = read_statistics(facts, c, given, 1, given ? 3 : 2, true);
+  const WideRows rows(c);
   const auto loop = PLIMSOLL_PICK(options.isa, normalize_rows<T>);
   return kernel_of(
       [=](const KernelCall& call) {
         auto* scale = reinterpret_cast<float*>(call.scratch);
-        float* shift = scale + c.channels;
+        float* shift = scale + rows.width();
+        float* mean = shift + rows.width();
+        std::copy_n(s.mean(call), c.channels, mean);
         for (int64_t i = 0; i < c.channels; ++i) {
           scale[i] = static_cast<float>(s.scale(call, i));
           shift[i] = static_cast<float>(s.shift(call, i));
         }
-        for_each_range(c.rows, 1, c.parts, [&](int64_t begin, int64_t end) {
-          loop(input_as<T>(call, 0), s.mean(call), scale, shift, c.channels, output_as<T>(call, 0),
-               begin, end);
+        for (float* numbers : {scale, shift, mean}) rows.repeat(numbers);
+        rows.share_out(c.parts, [&](int64_t first, int64_t width, int64_t begin, int64_t end) {
+          loop(input_as<T>(call, 0) + first, mean, scale, shift, width,
+               output_as<T>(call, 0) + first, begin, end);
         });
       },
-      floats_per_channel(c, 2));
+      Bytes(3 * rows.width() * 4));
 }
 
 template <typename T>
@@ -256,12 +287,15 @@ template <typename T>
 CpuKernel make_batch_norm_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 3);
   const Statistics s = read_statistics(facts, c, false, 2, 4);
+  const WideRows rows(c);
   const auto loop = PLIMSOLL_PICK(options.isa, normalize_grad_rows<T>);
   return kernel_of(
       [=](const KernelCall& call) {
         auto* scale = reinterpret_cast<float*>(call.scratch);
-        float* slope = scale + c.channels;
-        float* dy_mean = slope + c.channels;
+        float* slope = scale + rows.width();
+        float* dy_mean = slope + rows.width();
+        float* mean = dy_mean + rows.width();
+        std::copy_n(s.mean(call), c.channels, mean);
         const float* sums = input_floats(call, 3);
         for (int64_t i = 0; i < c.channels; ++i) {
           const double product = static_cast<double>(sums[c.channels + i]) / c.batch_rows;
@@ -269,12 +303,13 @@ CpuKernel make_batch_norm_grad(const NodeFacts& facts, const CpuOptions& options
           slope[i] = static_cast<float>(s.inverse(call, i) * product);
           dy_mean[i] = static_cast<float>(static_cast<double>(sums[i]) / c.batch_rows);
         }
-        for_each_range(c.rows, 1, c.parts, [&](int64_t begin, int64_t end) {
-          loop(input_as<T>(call, 0), input_as<T>(call, 1), s.mean(call), dy_mean, slope, scale,
-               c.channels, output_as<T>(call, 0), begin, end);
+        for (float* numbers : {scale, slope, dy_mean, mean}) rows.repeat(numbers);
+        rows.share_out(c.parts, [&](int64_t first, int64_t width, int64_t begin, int64_t end) {
+          loop(input_as<T>(call, 0) + first, input_as<T>(call, 1) + first, mean, dy_mean, slope,
+               scale, width, output_as<T>(call, 0) + first, begin, end);
         });
       },
-      floats_per_channel(c, 3));
+      Bytes(4 * rows.width() * 4));
 }
 
 template <typename T>
