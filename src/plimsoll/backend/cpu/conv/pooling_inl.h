@@ -24,6 +24,19 @@ inline void put_winners(PartVector lanes, Winner* to, Ints winners) {
   for (int64_t i = 0; i < lanes.count; ++i) to[lanes.at + i] = numbers[i];
 }
 
+#if PLIMSOLL_LANES == 16
+inline Ints get_winners(PartVector lanes, const uint8_t* from) {
+  const auto here = static_cast<__mmask16>((1u << lanes.count) - 1u);
+  const __m128i small = _mm_maskz_loadu_epi8(here, from + lanes.at);
+  return reinterpret_cast<Ints>(_mm512_maskz_cvtepu8_epi32(0xFFFF, small));
+}
+inline void put_winners(PartVector lanes, uint8_t* to, Ints winners) {
+  const auto here = static_cast<__mmask16>((1u << lanes.count) - 1u);
+  const __m128i small = _mm512_maskz_cvtepi32_epi8(0xFFFF, reinterpret_cast<__m512i>(winners));
+  _mm_mask_storeu_epi8(to + lanes.at, here, small);
+}
+#endif
+
 // The first largest of the taps of a pixel, channel by channel; a NaN wins. kCount 0: any number
 // of taps. An output that nobody reads is null.
 template <int kCount, typename T, typename Winner>

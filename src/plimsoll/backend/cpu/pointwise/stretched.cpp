@@ -15,18 +15,11 @@
 namespace plimsoll::backend::cpu {
 namespace {
 
-// Dimensions of a call; the batch is the call's.
-std::vector<int64_t> dims_of(const graph::ValueType& type, int64_t samples) {
-  std::vector<int64_t> dims;
-  for (int d = 0; d < type.shape.rank(); ++d) dims.push_back(type.shape[d].at(samples));
-  return dims;
-}
-
 // Aligned from the last dimension on.
 Stretch stretch_of(const graph::ValueType& wide, const graph::ValueType& narrow,
                    const NodeFacts& facts) {
-  const std::vector<int64_t> outer = dims_of(wide, facts.samples());
-  std::vector<int64_t> inner = dims_of(narrow, facts.samples());
+  const std::vector<int64_t> outer = wide.shape.at(facts.samples());
+  std::vector<int64_t> inner = narrow.shape.at(facts.samples());
   inner.insert(inner.begin(), outer.size() - inner.size(), 1);
   return {outer, inner};
 }
