@@ -211,7 +211,7 @@ WeightMover::WeightMover(const PackedLayout& layout, int threads)
     column_offsets_ = rank == 4 ? offsets(o) : outer_sum(offsets(0), offsets(1));
   }
   run_ = common_run(column_offsets_);
-  turned_ = run_ == 1 && common_run(row_offsets_) % kSide == 0;
+  transposed_ = run_ == 1 && common_run(row_offsets_) % kSide == 0;
   threads_ = cpu::parts_for(2 * packed_bytes_.count(), threads);
 }
 
@@ -252,8 +252,8 @@ void WeightMover::for_each_run(const Move& move) const noexcept {
   }
 }
 
-// Rows are neighbours in packed memory where columns are not: squares of four are turned.
-void WeightMover::pack_turned(const float* plain, float* packed) const noexcept {
+// Rows are neighbours in packed memory where columns are not: squares of four are transposed.
+void WeightMover::pack_transposed(const float* plain, float* packed) const noexcept {
   using Four [[gnu::vector_size(16)]] = float;
   const auto low = [](Four a, Four b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); };
   const auto high = [](Four a, Four b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); };
@@ -265,16 +265,17 @@ void WeightMover::pack_turned(const float* plain, float* packed) const noexcept 
     std::memcpy(&numbers, from, sizeof(numbers));
     return numbers;
   };
-  const auto turn = [&](int64_t row, int64_t column) {
+  const auto transpose = [&](int64_t row, int64_t column) {
     const float* from = plain + row * columns + column;
     const Four a = load(from), b = load(from + columns);
     const Four c = load(from + 2 * columns), d = load(from + 3 * columns);
-    const std::array<Four, 4> turned = {left(low(a, b), low(c, d)), right(low(a, b), low(c, d)),
-                                        left(high(a, b), high(c, d)),
-                                        right(high(a, b), high(c, d))};
+    const std::array<Four, 4> columns_of = {left(low(a, b), low(c, d)), right(low(a, b), low(c, d)),
+                                            left(high(a, b), high(c, d)),
+                                            right(high(a, b), high(c, d))};
     float* to = packed + row_offsets_[static_cast<size_t>(row)];
-    for (size_t i = 0; i < turned.size(); ++i) {
-      std::memcpy(to + column_offsets_[static_cast<size_t>(column) + i], &turned[i], sizeof(Four));
+    for (size_t i = 0; i < columns_of.size(); ++i) {
+      std::memcpy(to + column_offsets_[static_cast<size_t>(column) + i], &columns_of[i],
+                  sizeof(Four));
     }
   };
   constexpr int64_t kTile = 16;
@@ -284,7 +285,7 @@ void WeightMover::pack_turned(const float* plain, float* packed) const noexcept 
     for (int64_t tile = begin; tile < end; tile += kTile) {
       const int64_t last = std::min(end, tile + kTile);
       for (int64_t column = 0; column < whole; column += kSide) {
-        for (int64_t row = tile; row < last; row += kSide) turn(row, column);
+        for (int64_t row = tile; row < last; row += kSide) transpose(row, column);
       }
       for (int64_t row = tile; row < last; ++row) {
         for (int64_t column = whole; column < columns; ++column) {
@@ -300,7 +301,7 @@ template <typename T>
 void WeightMover::pack_elements(const T* plain, T* packed) const noexcept {
   if (padded_) std::memset(packed, 0, packed_bytes_.size());
   if constexpr (std::is_same_v<T, float>) {
-    if (turned_) return pack_turned(plain, packed);
+    if (transposed_) return pack_transposed(plain, packed);
   }
   for_each_run([=](int64_t from, int64_t to, int64_t count) {
     std::memcpy(packed + to, plain + from, static_cast<size_t>(count) * sizeof(T));

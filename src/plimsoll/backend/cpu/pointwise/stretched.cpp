@@ -1,4 +1,4 @@
-// broadcast and sum_to of any shapes: one walk over a wide array and a narrow one that repeats.
+// broadcast and sum_to of any shapes: one walk over a wide array and a small one that repeats.
 //
 // A sum's threads share out what is kept, never what is summed, but for fixed pieces of few long
 // sums, which are added in order: bits do not depend on threads.
@@ -16,10 +16,10 @@ namespace plimsoll::backend::cpu {
 namespace {
 
 // Aligned from the last dimension on.
-Stretch stretch_of(const graph::ValueType& wide, const graph::ValueType& narrow,
+Stretch stretch_of(const graph::ValueType& wide, const graph::ValueType& small,
                    const NodeFacts& facts) {
   const std::vector<int64_t> outer = wide.shape.at(facts.samples());
-  std::vector<int64_t> inner = narrow.shape.at(facts.samples());
+  std::vector<int64_t> inner = small.shape.at(facts.samples());
   inner.insert(inner.begin(), outer.size() - inner.size(), 1);
   return {outer, inner};
 }
@@ -49,7 +49,7 @@ CpuKernel make_broadcast(const NodeFacts& facts, const CpuOptions& options) {
         const int64_t row = begin / s.run();
         const int64_t from = begin % s.run();
         const int64_t count = std::min(s.run() - from, end - begin);
-        const std::byte* x = call.inputs[0].data + s.narrow_row(row) * element;
+        const std::byte* x = call.inputs[0].data + s.small_row(row) * element;
         std::byte* y = call.outputs[0].data + begin * element;
         if (s.run_kept()) {
           std::memcpy(y, x + from * element, static_cast<size_t>(count * element));
