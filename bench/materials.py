@@ -9,6 +9,8 @@ sys.path.insert(0, str(ROOT / "tests" / "parity"))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 STEPS = {"ResNet50": 5, "MobileNetV2": 5, "U-Net": 5, "GPT-small": 8, "GPT": 4, "S0c": 60}
+STEPS |= {"EfficientNetB0": 5, "EfficientNetV2B0": 5, "MobileNetV3Large": 5, "DenseNet121": 5}
+STEPS |= {"Xception": 4, "InceptionV3": 5, "NASNetMobile": 5, "VGG16": 4}
 STEPS |= {"S0a": 8, "S0b": 20, "S1a": 100, "S1b": 2000, "S1c": 24, "S2": 200}
 DEFAULT_STEPS = 300
 BINARY = Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build/release")) / "bin/plimsoll"

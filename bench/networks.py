@@ -8,13 +8,25 @@ from harness import Case
 from test_networks import unet
 from test_transformer import transformer
 
+# Networks of keras.applications that nothing was tuned on: batch, and the side of their images.
+UNSEEN = {
+    "EfficientNetB0": (32, 224),
+    "EfficientNetV2B0": (16, 224),
+    "MobileNetV3Large": (32, 224),
+    "DenseNet121": (16, 224),
+    "Xception": (16, 299),
+    "InceptionV3": (16, 299),
+    "NASNetMobile": (32, 224),
+    "VGG16": (8, 224),
+}
 BATCHES = {"ResNet50": 32, "MobileNetV2": 32, "U-Net": 8, "GPT-small": 8, "GPT": 2}
+BATCHES |= {name: batch for name, (batch, _) in UNSEEN.items()}
 COUNT = 3  # batches
 
 
-def images(build: Callable[[], keras.Model], batch: int) -> Case:
+def images(build: Callable[[], keras.Model], batch: int, side: int = 224) -> Case:
     rng = np.random.default_rng(11)
-    x = rng.random((COUNT * batch, 224, 224, 3), dtype="float32")
+    x = rng.random((COUNT * batch, side, side, 3), dtype="float32")
     y = rng.integers(0, 1000, COUNT * batch).astype("int32")
     return Case(build, x, y, "sparse_categorical_crossentropy")
 
@@ -40,6 +52,10 @@ def network(name: str) -> tuple[Case, int]:
         case = images(lambda: applications.ResNet50(weights=None), batch)
     elif name == "MobileNetV2":
         case = images(lambda: applications.MobileNetV2(weights=None), batch)
+    elif name in UNSEEN:
+        side = UNSEEN[name][1]
+        build = getattr(applications, name)
+        case = images(lambda: build(weights=None, input_shape=(side, side, 3)), batch, side)
     elif name == "U-Net":
         case = pixels(batch)
     elif name == "GPT-small":

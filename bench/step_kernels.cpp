@@ -3,6 +3,7 @@
 // kernel set takes, and at 1, 2, 4, … samples a call.
 //
 //   step_kernels MODEL [batch, default 32] [seconds a measurement, default 0.02] [backend]
+//                [part of a node's name; default: all nodes]
 //
 // Prints a table by operator (milliseconds of a step at the boxes, and at each node's fastest
 // extent; floating-point operations a second as the operators count them), the nodes that lose most
@@ -164,11 +165,12 @@ nlohmann::json json_of(const Row& row) {
 }
 
 std::vector<Row> measure_all(const planning::Lowered& lowered, const graph::Program& program,
-                             double budget) {
+                             double budget, std::string_view part) {
   std::vector<Row> rows;
   for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
     const graph::Node& node = program.graph.nodes[n];
     if (node.op->traits().state_write || node.op->traits().view) continue;
+    if (node.name.find(part) == std::string::npos) continue;
     rows.push_back(measure(lowered, program, graph::NodeId(n), budget));
   }
   return rows;
@@ -195,7 +197,9 @@ std::vector<Row> by_operator(const std::vector<Row>& rows) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: step_kernels MODEL [batch] [seconds a measurement] [backend]\n");
+    std::fprintf(
+        stderr,
+        "usage: step_kernels MODEL [batch] [seconds a measurement] [backend] [part of a name]\n");
     return 2;
   }
   const int64_t batch = argc > 2 ? std::atoll(argv[2]) : 32;
@@ -208,7 +212,7 @@ int main(int argc, char** argv) {
   const planning::Lowered lowered = planning::lower(
       loaded.model, loaded.compile.value_or(layers::CompileOptions()), sizes, request, 0);
   const graph::Program& program = lowered.built.set.programs.front();
-  std::vector<Row> rows = measure_all(lowered, program, budget);
+  std::vector<Row> rows = measure_all(lowered, program, budget, argc > 5 ? argv[5] : "");
   nlohmann::json nodes = nlohmann::json::array();
   Row total;
   for (const Row& row : rows) {

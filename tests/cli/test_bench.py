@@ -109,6 +109,31 @@ def test_the_roofline_names_what_is_slow(plimsoll: Path) -> None:
     assert "GFLOP/s" in text and "of limit" in text and "\nnext: " in text
 
 
+def test_coverage_has_every_operator_that_ran(plimsoll: Path) -> None:
+    """Also of two networks, each a table of its own."""
+    words = ["S1b", "S4s", "--steps", 6, "--coverage"]
+    for line in bench(plimsoll, *words, "--roofline"):
+        train = next(p for p in line["profile"]["programs"] if p["program"] == "train")
+        ran: dict[str, float] = {}
+        calls: dict[str, float] = {}
+        for row in train["rows"]:
+            name = row["op"] or row["kind"]
+            ran[name] = ran.get(name, 0.0) + row["seconds"] / train["runs"]
+            calls[name] = calls.get(name, 0.0) + row["calls"] / train["runs"]
+        table = {row["operator"]: row for row in line["coverage"]["operators"]}
+        assert set(table) == set(ran) and {"dense", "adam", "data"} <= set(ran)
+        for name, row in table.items():
+            assert row["seconds_per_step"] == pytest.approx(ran[name])
+            assert row["calls_per_step"] == pytest.approx(calls[name])
+        shares = [row["share"] for row in line["coverage"]["operators"]]
+        assert shares == sorted(shares, reverse=True) and sum(shares) <= 1
+        assert line["coverage"]["machine"] == line["profile"]["machine"]
+    text = run(plimsoll, *words).stdout
+    assert text.count("bound by") == 2 and text.count("of their limits") >= 2
+    for name in table:
+        assert f"\n{name} " in text
+
+
 def test_no_room_for_memory_beside_a_limit(plimsoll: Path) -> None:
     """The bandwidth needs more than a limit of 40 MiB leaves: it is left out, and said."""
     done = run(plimsoll, "S1b", "--steps", 10, "--roofline", "--memory", "40MiB")

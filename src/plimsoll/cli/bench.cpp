@@ -35,7 +35,10 @@ struct BenchCommand {
   bool all = false;
   bool list = false;
   bool roofline = false;
+  bool coverage = false;
   std::string profile_output;
+
+  bool asks_times() const { return roofline || coverage || !profile_output.empty(); }
 };
 
 bench::Request request_for(const BenchCommand& command, const std::string& name) {
@@ -43,7 +46,7 @@ bench::Request request_for(const BenchCommand& command, const std::string& name)
   request.name = name;
   request.model = model_request(command.model);
   request.settings = settings_of(command.model, command.data.set.spill_directory);
-  request.profile = command.roofline || !command.profile_output.empty();
+  request.profile = command.asks_times();
   request.data = command.data;
   request.program = bench::parse_program("--program", command.program);
   request.batch = command.batch;
@@ -51,18 +54,21 @@ bench::Request request_for(const BenchCommand& command, const std::string& name)
   return request;
 }
 
-// Prints what was measured of one workload; in the roofline, below its name.
+// Prints what was measured of one workload; tables of its kernels below its name.
 int show(const BenchCommand& command, const std::string& name,
          const std::optional<report::MachineSpeed>& machine) {
   Printer printer(command.model.json);
   report::Speed speed = bench::measure(request_for(command, name), printer);
   if (speed.profile) speed.profile->machine = machine;
   if (!command.profile_output.empty()) write_profile(command.profile_output, *speed.profile);
+  if (command.coverage) speed.coverage = report::find_coverage(*speed.profile);
+  if (!command.roofline && command.profile_output.empty()) speed.profile.reset();
   if (command.model.json) {
     std::fputs(report::to_json(speed).c_str(), stdout);
   } else {
     std::fputs(report::to_line(speed).c_str(), stdout);
     if (command.roofline) std::fputs((report::to_text(*speed.profile) + "\n").c_str(), stdout);
+    if (command.coverage) std::fputs((report::to_text(*speed.coverage) + "\n").c_str(), stdout);
   }
   return kDone;
 }
@@ -103,7 +109,7 @@ int run(const BenchCommand& command) {
   bench::parse_program("--program", command.program);  // said once, not of every workload
   const std::vector<std::string> names = chosen(command);
   std::optional<report::MachineSpeed> machine;
-  if (command.roofline || !command.profile_output.empty()) {
+  if (command.asks_times()) {
     machine = bench::measure_machine(
         command.model.settings.threads,
         bench::room_within(run::parse_memory("--memory", command.model.memory)));
@@ -135,8 +141,11 @@ Command add_bench(CLI::App& app) {
   command->add_flag("--list", options->list, "Print the workloads' names");
   command->add_flag("--roofline", options->roofline,
                     "Print each kernel's time beside what this machine needs at least");
-  command->add_option("--profile-output", options->profile_output,
-                      "File for that as JSON; .html: a page; .trace.json: for viewers of traces");
+  command->add_flag("--coverage", options->coverage,
+                    "Print for each operator its share of the step and of its limit here");
+  command->add_option(
+      "--profile-output", options->profile_output,
+      "File for kernels' times as JSON; .html: a page; .trace.json: for viewers of traces");
   command->add_option("--program", options->program, "train (default), evaluate or predict");
   command->add_option("--batch", options->batch, "Samples per step; default: the workload's, or 32")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));

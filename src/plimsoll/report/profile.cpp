@@ -15,14 +15,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostRows = 20;
 
-// The training steps, or else what took longest.
-const ProgramProfile* main_program(const Profile& profile) {
-  const auto train = std::ranges::find(profile.programs, "train", &ProgramProfile::program);
-  if (train != profile.programs.end()) return &*train;
-  const auto found = std::ranges::max_element(profile.programs, {}, &ProgramProfile::seconds);
-  return found == profile.programs.end() ? nullptr : &*found;
-}
-
 std::string percent(double part, double whole) {
   return fmt::format("{:.1f} %", whole > 0 ? 100 * part / whole : 0.0);
 }
@@ -139,13 +131,8 @@ std::string next_line(const ProgramProfile& program, const MachineSpeed& machine
          percent(row.seconds - limit, program.seconds) + " of the step\n";
 }
 
-Json to_json(const std::optional<MachineSpeed>& machine) {
-  if (!machine) return nullptr;
-  return {{"isa", machine->isa},
-          {"threads", machine->threads},
-          {"flops_per_second", machine->flops_per_second},
-          {"bf16_flops_per_second", machine->bf16_flops_per_second},
-          {"bytes_per_second", machine->bytes_per_second}};
+Json machine_to_json(const std::optional<MachineSpeed>& machine) {
+  return machine ? Json::parse(to_json(*machine)) : Json(nullptr);
 }
 
 Json to_json(const ProfileRow& row, const ProgramProfile& program,
@@ -190,6 +177,13 @@ Json trace_arguments(const ProfileRow& row, const std::optional<MachineSpeed>& m
 
 }  // namespace
 
+const ProgramProfile* main_program(const Profile& profile) {
+  const auto train = std::ranges::find(profile.programs, "train", &ProgramProfile::program);
+  if (train != profile.programs.end()) return &*train;
+  const auto found = std::ranges::max_element(profile.programs, {}, &ProgramProfile::seconds);
+  return found == profile.programs.end() ? nullptr : &*found;
+}
+
 std::vector<PhaseTime> find_phases(const ProgramProfile& program) {
   std::vector<PhaseTime> phases;
   for (const ProfileRow& row : program.rows) {
@@ -224,6 +218,15 @@ std::string to_text(const MachineSpeed& machine) {
                      : ", memory not measured (no room for it beside the limit)");
 }
 
+std::string to_json(const MachineSpeed& machine) {
+  return Json{{"isa", machine.isa},
+              {"threads", machine.threads},
+              {"flops_per_second", machine.flops_per_second},
+              {"bf16_flops_per_second", machine.bf16_flops_per_second},
+              {"bytes_per_second", machine.bytes_per_second}}
+      .dump();
+}
+
 std::string to_text(const Profile& profile) {
   const ProgramProfile* program = main_program(profile);
   if (program == nullptr) return "profile: nothing ran\n";
@@ -251,7 +254,8 @@ std::string to_json(const Profile& profile) {
                         {"phases", phases_to_json(program)},
                         {"rows", std::move(rows)}});
   }
-  return Json{{"machine", to_json(profile.machine)}, {"programs", std::move(programs)}}.dump(2) +
+  return Json{{"machine", machine_to_json(profile.machine)}, {"programs", std::move(programs)}}
+             .dump(2) +
          "\n";
 }
 

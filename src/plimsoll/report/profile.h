@@ -60,10 +60,14 @@ struct Profile {
   std::optional<MachineSpeed> machine{};
 };
 
+// The training steps, or else what took longest; nullptr: nothing ran.
+const ProgramProfile* main_program(const Profile& profile);
 // Seconds that the machine needs for all runs of a row at least; 0 where nothing is known of it.
 double limit_seconds(const ProfileRow& row, const MachineSpeed& machine);
 // "2 threads of avx512_bf16: 227.3 GFLOP/s, bf16 455.1 GFLOP/s, memory 38.1 GB/s".
 std::string to_text(const MachineSpeed& machine);
+// {"isa", "threads", "flops_per_second", "bf16_flops_per_second", "bytes_per_second"}.
+std::string to_json(const MachineSpeed& machine);
 
 // All rows of one of the plan's outermost loops.
 struct PhaseTime {

@@ -38,6 +38,7 @@ std::string to_json(const Speed& speed) {
   };
   if (speed.limit) json["limit_bytes"] = speed.limit->count();
   if (speed.profile) json["profile"] = nlohmann::ordered_json::parse(to_json(*speed.profile));
+  if (speed.coverage) json["coverage"] = nlohmann::ordered_json::parse(to_json(*speed.coverage));
   return json.dump() + "\n";
 }
 

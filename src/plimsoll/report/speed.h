@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "report/coverage.h"
 #include "report/profile.h"
 
 namespace plimsoll::report {
@@ -28,13 +29,14 @@ struct Speed {
   std::optional<Bytes> limit;
   int block_set = 0;
   std::string kernel_set;
-  std::optional<Profile> profile;  // where it was asked for
+  std::optional<Profile> profile;    // where it was asked for
+  std::optional<Coverage> coverage;  // likewise
 };
 
 // {"workload", "program", "precision", "isa", "threads", "parameters", "batch", "steps",
 // "seconds_per_step" (the median), "least_seconds_per_step", "predicted_process_bytes",
-// "measured_process_bytes", "limit_bytes", "block_set", "kernel_set", and with a profile "profile"
-// as in profile.h}
+// "measured_process_bytes", "limit_bytes", "block_set", "kernel_set", and where they are there
+// "profile" as in profile.h and "coverage" as in coverage.h}
 std::string to_json(const Speed& speed);
 
 // The head of a table of fixed widths, so that each line can be printed when it is known.

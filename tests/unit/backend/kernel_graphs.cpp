@@ -170,6 +170,33 @@ Graph elementwise_graph(int64_t width) {
   return m.finish(b.call("scale_shift", "scaled", {z}, {{"scale", 0.5}, {"offset", 0.25}}));
 }
 
+// A value of `dims` (a weight where `fixed`) that repeats into `wide`; its gradient is the sum.
+Graph stretched_graph(const std::vector<int64_t>& dims, const std::vector<int64_t>& wide,
+                      bool fixed) {
+  Maker m;
+  if (!fixed) return m.finish(m.output("broadcast", "wide", {m.input(dims)}, {{"shape", wide}}));
+  const ValueId w = m.weight("w", dims);
+  const ValueId y = m.output("broadcast", "wide", {w}, {{"shape", wide}, {"batched", true}});
+  return m.finish(m.builder().call("add", "sum", {m.input(wide), y}));
+}
+
+Graph channel_dropout_graph(const std::vector<int64_t>& dims) {
+  Maker m;
+  return m.finish(m.output("spatial_dropout", "dropout", {m.input(dims)},
+                           {{"rate", 0.25}, {"site", int64_t{9}}}));
+}
+
+// `masked`: dimensions of the masks, the first of `dims`.
+Graph masked_graph(const std::vector<int64_t>& dims, const std::vector<int64_t>& masked) {
+  Maker m;
+  GraphBuilder& b = m.builder();
+  const ValueId of = b.input("of", {DType::kFloat32, batch_shape(masked)});
+  const ValueId mask = b.call("compare", "mask", {of}, {{"kind", "greater"}, {"value", 0.25}});
+  const ValueId x = m.input(dims);
+  const ValueId y = b.call("apply_mask", "masked", {m.input(dims), mask});
+  return m.finish(b.call("select", "selected", {x, y, mask}));
+}
+
 Graph global_pooling_graph() {
   Maker m;
   const ValueId x = m.input({11, 13, 21});
@@ -215,6 +242,10 @@ std::vector<KernelGraph> convolution_graphs(bool mixed) {
       {"strided_points_before_padding", 9, 32, 48, 1, 2, 1, 1, {0, 2, 0, 1}, true, false},
       {"dilated", 16, 16, 32, 3, 1, 2, 1, {2, 2, 2, 2}, true, false},
       {"depthwise", 18, 32, 32, 3, 1, 1, 32, same, true, true},
+      {"depthwise_of_many_points", 17, 40, 40, 5, 1, 1, 40, {2, 2, 2, 2}, true, false},
+      {"depthwise_strided", 23, 21, 21, 5, 2, 1, 21, {1, 2, 2, 2}, false, true},
+      {"depthwise_large", 14, 16, 16, 7, 1, 1, 16, {3, 3, 3, 3}, true, false},
+      {"depthwise_dilated", 15, 35, 35, 3, 1, 2, 35, {2, 2, 2, 2}, false, false},
       {"grouped", 12, 32, 64, 3, 1, 1, 4, same, true, false},
       {"odd_channels", 13, 5, 7, 3, 1, 1, 1, same, true, true},
       {"one_channel_points", 8, 1, 3, 1, 1, 1, 1, none, true, true},
@@ -304,6 +335,19 @@ std::vector<KernelGraph> loop_graphs() {
           {"pooled_other_windows", pooled_graph({15, 32, 32, none, 3, 1, true, 3})},
           {"normalization", normalization_graph(32)},
           {"normalization_odd", normalization_graph(11)},
+          {"repeated_rows", stretched_graph({1, 1, 37}, {9, 7, 37}, false)},
+          {"repeated_columns", stretched_graph({9, 7, 1}, {9, 7, 83}, false)},
+          {"repeated_between", stretched_graph({5, 1, 3, 1, 11}, {5, 6, 3, 2, 11}, false)},
+          {"repeated_everywhere", stretched_graph({1, 1}, {90, 210}, false)},
+          {"repeated_weight", stretched_graph({37}, {19, 37}, true)},
+          {"repeated_number", stretched_graph({1}, {19, 37}, true)},
+          {"not_repeated", stretched_graph({9, 37}, {9, 37}, false)},
+          {"dropped_channels", channel_dropout_graph({13, 5, 21})},
+          {"dropped_few_channels", channel_dropout_graph({130, 3})},
+          {"dropped_samples", channel_dropout_graph({1001, 1})},
+          {"dropped_many_channels", channel_dropout_graph({7, 300})},
+          {"masked_rows", masked_graph({13, 37}, {13})},
+          {"masked_elements", masked_graph({13, 37}, {13, 37})},
           {"elementwise", elementwise_graph(64)},
           {"elementwise_odd", elementwise_graph(37)}};
 }

@@ -14,6 +14,10 @@ CpuKernel make_elementwise(const NodeFacts& facts, const CpuOptions& options);
 CpuKernel make_activations(const NodeFacts& facts, const CpuOptions& options);
 // concat, slice, zero_pad2d, crop2d; of any element.
 CpuKernel make_moving(const NodeFacts& facts, const CpuOptions& options);
+// broadcast, of any element, and sum_to.
+CpuKernel make_stretched(const NodeFacts& facts, const CpuOptions& options);
+// apply_mask and select, of any element; spatial_dropout.
+CpuKernel make_masks(const NodeFacts& facts, const CpuOptions& options);
 // Images resized, cropped, flipped, warped and recoloured.
 CpuKernel make_images(const NodeFacts& facts, const CpuOptions& options);
 // max_pool2d, avg_pool2d and their gradients.

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "backend/cpu/conv/winograd.h"
+#include "backend/cpu/shared_reference.h"
 #include "backend/cpu/threads/shared_conversion.h"
 #include "backend/kernel/row_block.h"
 #include "backend/kernel/widened.h"
@@ -15,23 +16,6 @@ namespace {
 
 using graph::Graph;
 using graph::NodeId;
-
-// A reference kernel under the rounding that ours run under.
-class DelegatedKernel final : public Kernel {
- public:
-  explicit DelegatedKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
-  void run(const KernelCall& call) const noexcept override {
-    const FlushDenormals flush;
-    kernel_->run(call);
-  }
-
- private:
-  std::unique_ptr<Kernel> kernel_;
-};
-
-std::unique_ptr<Kernel> delegated(std::unique_ptr<Kernel> kernel) {
-  return std::make_unique<DelegatedKernel>(std::move(kernel));
-}
 
 // Some rows of several images, which have gaps between them: one image after the other.
 class ImageByImage final : public Kernel {
@@ -181,7 +165,10 @@ Bytes KernelLibrary::scratch_at(const Graph& graph, NodeId node, int64_t batch,
       return widened_scratch(graph, node, batch, extents, forms) + *own;
     }
   }
-  return reference_scratch(graph, node, batch, extents, forms);
+  if (cuts_rows(axes_of(graph, node), extents)) {
+    return reference_scratch(graph, node, batch, extents, forms);
+  }
+  return shared_reference_scratch(graph, node, batch, extents, forms, options_.threads);
 }
 
 std::optional<Bytes> KernelLibrary::own_scratch(const Graph& graph, NodeId node,
@@ -245,7 +232,7 @@ std::unique_ptr<Kernel> KernelLibrary::make_dense(const KernelRequest& request) 
                           shared_conversion(options_.isa, options_.threads));
     }
   }
-  return delegated(make_reference_kernel(request));
+  return make_shared_reference(request, options_.threads);
 }
 
 // The weight of a graph that was read lies as this kernel set wants it, or is plain.

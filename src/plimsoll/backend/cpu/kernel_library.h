@@ -8,6 +8,8 @@
 //   gradient through strided single points; without AVX-512 all of single points
 //                                    conv/kernel_grad.h, product/dense_shape.h; float32, and
 //                                    bfloat16 where it is multiplied in pairs
+//   gradients of conv2d channel by channel: to the kernel, and to the source of more than 3 × 3
+//   points without strides           conv/depthwise.h; float32, bfloat16 widened
 //   other conv2d, conv2d_pool and gradients
 //                                    what is added; alone: conv/patches.h, conv/depthwise.h
 //   gradients of conv2d_pool, and with few channels all of it
@@ -15,6 +17,8 @@
 //   dense, its gradients             with AVX-512 and more units than a vector has lanes what is
 //                                    added; else, or alone, product/dense_shape.h
 //   pack                             of its own layouts, or what is added
+//   broadcast, sum_to, apply_mask, select, dropout of channels
+//                                    our own: pointwise/stretch.h, pointwise/masks.cpp
 //   elementwise, poolings, BatchNormalization, bias, casts to float32, dropout, optimizers,
 //   lstm, gru and simple_rnn with Keras's activations, attention, embeddings, layer_norm, softmax,
 //   cross-entropy on class numbers, dense_crossentropy
@@ -25,7 +29,8 @@
 //   float64; other losses, metrics, global maximum, concat and the other moves, initializers,
 //   recurrent layers with other activations or recurrent dropout, RMSprop with momentum or centred;
 //   poolings of windows above 256 positions
-//                                    the reference
+//                                    the reference; by samples on all threads where it maps them
+//                                    (shared_reference.h)
 //
 // The choice is a function of the node and the extents of the call. Alone means that no backend
 // adds anything: then no product of a network is left to the reference.

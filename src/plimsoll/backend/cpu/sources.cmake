@@ -17,8 +17,10 @@ set(cpu_loops
     cpu/conv/winograd_kernel_grad.cpp
     cpu/pointwise/elementwise.cpp
     cpu/pointwise/embedding.cpp
+    cpu/pointwise/masks.cpp
     cpu/pointwise/optimizers.cpp
     cpu/pointwise/rows.cpp
+    cpu/pointwise/stretched.cpp
     cpu/product/column_sums.cpp
     cpu/product/few_units.cpp
     cpu/product/packed_product.cpp
@@ -47,6 +49,7 @@ set(cpu_sources
     cpu/product/dense_shape.cpp
     cpu/product/packed_dense.cpp
     cpu/product/widened_rows.cpp
+    cpu/shared_reference.cpp
     cpu/sequence/attention.cpp
     cpu/sequence/recurrent.cpp
     cpu/threads/shared_conversion.cpp

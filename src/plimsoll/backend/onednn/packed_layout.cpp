@@ -1,9 +1,11 @@
 #include "backend/onednn/packed_layout.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -209,20 +211,31 @@ WeightMover::WeightMover(const PackedLayout& layout, int threads)
     column_offsets_ = rank == 4 ? offsets(o) : outer_sum(offsets(0), offsets(1));
   }
   run_ = common_run(column_offsets_);
+  transposed_ = run_ == 1 && common_run(row_offsets_) % kSide == 0;
   threads_ = cpu::parts_for(2 * packed_bytes_.count(), threads);
 }
 
-// move(plain offset, packed offset, count) with count = kRun, or run_ where kRun is 0.
+// move(plain offset, packed offset, count) with count = kRun, or run_ where kRun is 0. By tiles: a
+// row's runs lie far apart on the one side, a column's rows on the other, and whole rows or columns
+// would meet a page for each run.
 template <int kRun, typename Move>
 void WeightMover::move_rows(const Move& move) const noexcept {
   const auto rows = static_cast<int64_t>(row_offsets_.size());
   const auto columns = static_cast<int64_t>(column_offsets_.size());
   const int64_t run = kRun == 0 ? run_ : kRun;
-  cpu::for_each_range(rows, 1, threads_, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t base = row_offsets_[static_cast<size_t>(row)];
-      for (int64_t column = 0; column < columns; column += run) {
-        move(row * columns + column, base + column_offsets_[static_cast<size_t>(column)], run);
+  constexpr int64_t kTileRows = 16;
+  const int64_t tile_columns = kRun == 1 ? 16 : 4 * run;
+  cpu::for_each_range(rows, kTileRows, threads_, [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; tile += kTileRows) {
+      const int64_t last_row = std::min(end, tile + kTileRows);
+      for (int64_t first = 0; first < columns; first += tile_columns) {
+        const int64_t last = std::min(columns, first + tile_columns);
+        for (int64_t row = tile; row < last_row; ++row) {
+          const int64_t base = row_offsets_[static_cast<size_t>(row)];
+          for (int64_t column = first; column < last; column += run) {
+            move(row * columns + column, base + column_offsets_[static_cast<size_t>(column)], run);
+          }
+        }
       }
     }
   });
@@ -239,11 +252,59 @@ void WeightMover::for_each_run(const Move& move) const noexcept {
   }
 }
 
+// Rows are neighbours in packed memory where columns are not: squares of four are transposed.
+void WeightMover::pack_transposed(const float* plain, float* packed) const noexcept {
+  using Four [[gnu::vector_size(16)]] = float;
+  const auto low = [](Four a, Four b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); };
+  const auto high = [](Four a, Four b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); };
+  const auto left = [](Four a, Four b) { return __builtin_shufflevector(a, b, 0, 1, 4, 5); };
+  const auto right = [](Four a, Four b) { return __builtin_shufflevector(a, b, 2, 3, 6, 7); };
+  const auto columns = static_cast<int64_t>(column_offsets_.size());
+  const auto load = [](const float* from) {
+    Four numbers;
+    std::memcpy(&numbers, from, sizeof(numbers));
+    return numbers;
+  };
+  const auto transpose = [&](int64_t row, int64_t column) {
+    const float* from = plain + row * columns + column;
+    const Four a = load(from), b = load(from + columns);
+    const Four c = load(from + 2 * columns), d = load(from + 3 * columns);
+    const std::array<Four, 4> columns_of = {left(low(a, b), low(c, d)), right(low(a, b), low(c, d)),
+                                            left(high(a, b), high(c, d)),
+                                            right(high(a, b), high(c, d))};
+    float* to = packed + row_offsets_[static_cast<size_t>(row)];
+    for (size_t i = 0; i < columns_of.size(); ++i) {
+      std::memcpy(to + column_offsets_[static_cast<size_t>(column) + i], &columns_of[i],
+                  sizeof(Four));
+    }
+  };
+  constexpr int64_t kTile = 16;
+  const int64_t whole = columns / kSide * kSide;
+  const auto rows = static_cast<int64_t>(row_offsets_.size());
+  cpu::for_each_range(rows, kTile, threads_, [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; tile += kTile) {
+      const int64_t last = std::min(end, tile + kTile);
+      for (int64_t column = 0; column < whole; column += kSide) {
+        for (int64_t row = tile; row < last; row += kSide) transpose(row, column);
+      }
+      for (int64_t row = tile; row < last; ++row) {
+        for (int64_t column = whole; column < columns; ++column) {
+          packed[row_offsets_[static_cast<size_t>(row)] +
+                 column_offsets_[static_cast<size_t>(column)]] = plain[row * columns + column];
+        }
+      }
+    }
+  });
+}
+
 template <typename T>
 void WeightMover::pack_elements(const T* plain, T* packed) const noexcept {
   if (padded_) std::memset(packed, 0, packed_bytes_.size());
+  if constexpr (std::is_same_v<T, float>) {
+    if (transposed_) return pack_transposed(plain, packed);
+  }
   for_each_run([=](int64_t from, int64_t to, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) packed[to + i] = plain[from + i];
+    std::memcpy(packed + to, plain + from, static_cast<size_t>(count) * sizeof(T));
   });
 }
 
@@ -262,7 +323,7 @@ void WeightMover::unpack(const float* packed, float* plain, bool add) const noex
     });
   } else {
     for_each_run([=](int64_t to, int64_t from, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) plain[to + i] = packed[from + i];
+      std::memcpy(plain + to, packed + from, static_cast<size_t>(count) * sizeof(float));
     });
   }
 }

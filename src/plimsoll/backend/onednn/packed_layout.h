@@ -61,6 +61,8 @@ class WeightMover {
   void unpack(const float* packed, float* plain, bool add) const noexcept;
 
  private:
+  static constexpr int64_t kSide = 4;  // of squares that are transposed
+  void pack_transposed(const float* plain, float* packed) const noexcept;
   template <typename T>
   void pack_elements(const T* plain, T* packed) const noexcept;
   template <int kRun, typename Move>
@@ -74,6 +76,7 @@ class WeightMover {
   std::vector<int64_t> row_offsets_;     // per (h, w, i), or k
   std::vector<int64_t> column_offsets_;  // per filter, or n
   int64_t run_ = 1;                      // so many columns are always neighbours in packed memory
+  bool transposed_ = false;              // rows are, four at least
 };
 
 }  // namespace plimsoll::backend::onednn

@@ -64,6 +64,23 @@ struct PartScratch {
   }
 };
 
+// Means, and after them M2s, of all channels over so many rows.
+struct ManyMoments {
+  double rows;
+  double* means;
+};
+
+// The moments of both, in the place of the first.
+void merge_moments(const ManyMoments& all, const ManyMoments& more, int64_t channels) {
+  const double share = more.rows / (all.rows + more.rows);
+  const double weight = all.rows * share;
+  for (int64_t i = 0; i < channels; ++i) {
+    const double apart = more.means[i] - all.means[i];
+    all.means[i] += apart * share;
+    all.means[channels + i] += more.means[channels + i] + apart * apart * weight;
+  }
+}
+
 template <typename T>
 CpuKernel make_bias_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 1);
@@ -78,16 +95,16 @@ CpuKernel make_channel_moments(const NodeFacts& facts, const CpuOptions& options
   const Channels c = read_channels(facts, options, 2);
   const auto totals = PLIMSOLL_PICK(options.isa, channel_totals<T>);
   const auto squares = PLIMSOLL_PICK(options.isa, channel_squares<T>);
-  const PartScratch scratch{2, 2, c.channels};
+  // Rows that are read twice lie in the second cache.
+  constexpr int64_t kNearBytes = 256 << 10;
+  const int64_t chunk =
+      std::max<int64_t>(1, kNearBytes / (c.channels * 4 * kChannelGroupRows)) * kChannelGroupRows;
+  const PartScratch scratch{4, 2, c.channels};
   return kernel_of(
       [=](const KernelCall& call) {
-        // A part's mean is rounded to float before it is subtracted; the correction of its M2 and
+        // A chunk's mean is rounded to float before it is subtracted; the correction of its M2 and
         // mean by the rest is below their own rounding.
-        for_each_part(c.parts, [&](int part) {
-          const Range rows = part_of(c.rows, 1, part, c.parts);
-          const int64_t count = rows.end - rows.begin;
-          const T* x = input_as<T>(call, 0) + rows.begin * c.channels;
-          double* mean = scratch.sums(call, part);
+        const auto find = [&](const T* x, int64_t count, int part, double* mean) {
           float* group = scratch.group(call, part);
           float* rounded = group + c.channels;
           totals(x, count, c.channels, group, mean);
@@ -99,6 +116,20 @@ CpuKernel make_channel_moments(const NodeFacts& facts, const CpuOptions& options
           for (int64_t i = 0; i < c.channels; ++i) {
             const double rest = mean[i] - static_cast<double>(rounded[i]);
             mean[c.channels + i] -= rest * rest * static_cast<double>(count);
+          }
+        };
+        for_each_part(c.parts, [&](int part) {
+          const Range rows = part_of(c.rows, 1, part, c.parts);
+          const T* x = input_as<T>(call, 0);
+          double* all = scratch.sums(call, part);
+          double* more = all + 2 * c.channels;
+          const int64_t first = std::min(rows.end, rows.begin + chunk);
+          find(x + rows.begin * c.channels, first - rows.begin, part, all);
+          for (int64_t begin = first; begin < rows.end; begin += chunk) {
+            const int64_t end = std::min(rows.end, begin + chunk);
+            find(x + begin * c.channels, end - begin, part, more);
+            merge_moments({static_cast<double>(begin - rows.begin), all},
+                          {static_cast<double>(end - begin), more}, c.channels);
           }
         });
         float* out = output_floats(call, 0);
@@ -168,25 +199,56 @@ Statistics read_statistics(const NodeFacts& facts, const Channels& c, bool given
 
 Bytes floats_per_channel(const Channels& c, int64_t count) { return Bytes(c.channels * count * 4); }
 
+// Rows of few channels, several of which stand side by side as one, so that they fill vectors: what
+// is the same in all rows is repeated as often.
+struct WideRows {
+  explicit WideRows(const Channels& c) : channels(c.channels), rows(c.rows) {
+    constexpr int64_t kFew = 16;
+    constexpr int64_t kWidth = 64;
+    if (channels < kFew) together = std::min(kWidth / channels, std::max<int64_t>(rows, 1));
+  }
+  int64_t width() const { return channels * together; }
+  void repeat(float* numbers) const {
+    for (int64_t i = channels; i < width(); ++i) numbers[i] = numbers[i - channels];
+  }
+  // body(first number, numbers of a row, begin, end) for shares of the rows, and for what is left.
+  template <typename Body>
+  void share_out(int parts, const Body& body) const noexcept {
+    const int64_t whole = rows / together;
+    for_each_range(whole, 1, parts,
+                   [&](int64_t begin, int64_t end) { body(int64_t{0}, width(), begin, end); });
+    const int64_t rest = rows - whole * together;
+    if (rest > 0) body(whole * width(), channels, int64_t{0}, rest);
+  }
+
+  int64_t channels;
+  int64_t rows;
+  int64_t together = 1;
+};
+
 template <typename T>
 CpuKernel make_batch_norm(const NodeFacts& facts, const CpuOptions& options, bool given) {
   const Channels c = read_channels(facts, options, 2);
   const Statistics s = read_statistics(facts, c, given, 1, given ? 3 : 2, true);
+  const WideRows rows(c);
   const auto loop = PLIMSOLL_PICK(options.isa, normalize_rows<T>);
   return kernel_of(
       [=](const KernelCall& call) {
         auto* scale = reinterpret_cast<float*>(call.scratch);
-        float* shift = scale + c.channels;
+        float* shift = scale + rows.width();
+        float* mean = shift + rows.width();
+        std::copy_n(s.mean(call), c.channels, mean);
         for (int64_t i = 0; i < c.channels; ++i) {
           scale[i] = static_cast<float>(s.scale(call, i));
           shift[i] = static_cast<float>(s.shift(call, i));
         }
-        for_each_range(c.rows, 1, c.parts, [&](int64_t begin, int64_t end) {
-          loop(input_as<T>(call, 0), s.mean(call), scale, shift, c.channels, output_as<T>(call, 0),
-               begin, end);
+        for (float* numbers : {scale, shift, mean}) rows.repeat(numbers);
+        rows.share_out(c.parts, [&](int64_t first, int64_t width, int64_t begin, int64_t end) {
+          loop(input_as<T>(call, 0) + first, mean, scale, shift, width,
+               output_as<T>(call, 0) + first, begin, end);
         });
       },
-      floats_per_channel(c, 2));
+      Bytes(3 * rows.width() * 4));
 }
 
 template <typename T>
@@ -225,12 +287,15 @@ template <typename T>
 CpuKernel make_batch_norm_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 3);
   const Statistics s = read_statistics(facts, c, false, 2, 4);
+  const WideRows rows(c);
   const auto loop = PLIMSOLL_PICK(options.isa, normalize_grad_rows<T>);
   return kernel_of(
       [=](const KernelCall& call) {
         auto* scale = reinterpret_cast<float*>(call.scratch);
-        float* slope = scale + c.channels;
-        float* dy_mean = slope + c.channels;
+        float* slope = scale + rows.width();
+        float* dy_mean = slope + rows.width();
+        float* mean = dy_mean + rows.width();
+        std::copy_n(s.mean(call), c.channels, mean);
         const float* sums = input_floats(call, 3);
         for (int64_t i = 0; i < c.channels; ++i) {
           const double product = static_cast<double>(sums[c.channels + i]) / c.batch_rows;
@@ -238,12 +303,13 @@ CpuKernel make_batch_norm_grad(const NodeFacts& facts, const CpuOptions& options
           slope[i] = static_cast<float>(s.inverse(call, i) * product);
           dy_mean[i] = static_cast<float>(static_cast<double>(sums[i]) / c.batch_rows);
         }
-        for_each_range(c.rows, 1, c.parts, [&](int64_t begin, int64_t end) {
-          loop(input_as<T>(call, 0), input_as<T>(call, 1), s.mean(call), dy_mean, slope, scale,
-               c.channels, output_as<T>(call, 0), begin, end);
+        for (float* numbers : {scale, slope, dy_mean, mean}) rows.repeat(numbers);
+        rows.share_out(c.parts, [&](int64_t first, int64_t width, int64_t begin, int64_t end) {
+          loop(input_as<T>(call, 0) + first, input_as<T>(call, 1) + first, mean, dy_mean, slope,
+               scale, width, output_as<T>(call, 0) + first, begin, end);
         });
       },
-      floats_per_channel(c, 3));
+      Bytes(4 * rows.width() * 4));
 }
 
 template <typename T>
@@ -267,11 +333,22 @@ template <typename T>
 CpuKernel make_global_average(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 1);
   const Shape& x = facts.inputs[0].shape;
+  constexpr int64_t kLine = 16;
   const int64_t positions = x[1].count * x[2].count;
   const auto loop = PLIMSOLL_PICK(options.isa, mean_positions<T>);
   return kernel_of([=](const KernelCall& call) {
-    for_each_range(c.rows / positions, 1, c.parts, [&](int64_t begin, int64_t end) {
-      loop(input_as<T>(call, 0), positions, c.channels, output_as<T>(call, 0), begin, end);
+    // Threads share out lines of channels.
+    const int64_t lines = ceil_div(c.channels, kLine);
+    for_each_range(c.rows / positions * lines, 1, c.parts, [&](int64_t begin, int64_t end) {
+      while (begin < end) {
+        const int64_t sample = begin / lines;
+        const int64_t line = begin % lines;
+        const int64_t count = std::min(lines - line, end - begin);
+        loop(input_as<T>(call, 0) + sample * positions * c.channels, positions, c.channels,
+             output_as<T>(call, 0) + sample * c.channels, line * kLine,
+             std::min(c.channels, (line + count) * kLine));
+        begin += count;
+      }
     });
   });
 }

@@ -171,27 +171,36 @@ void scale_rows(const T* x, const float* scale, int64_t channels, T* y, int64_t 
   });
 }
 
-// Means over the positions of each sample, a group of positions at a time.
+// Means over the positions of a sample, of channels [begin, end), a group of positions at a time.
 template <typename T>
 void mean_positions(const T* x, int64_t positions, int64_t channels, T* y, int64_t begin,
                     int64_t end) {
-  for (int64_t sample = begin; sample < end; ++sample) {
-    const T* from = x + sample * positions * channels;
-    T* to = y + sample * channels;
-    for_each_vector(channels, [&](auto lanes) {
-      double total[kLanes] = {};
-      for_each_group(positions, [&](int64_t first, int64_t last) {
-        Floats group = {};
-        for (int64_t p = first; p < last; ++p) group += lanes.get(from + p * channels);
-        for (int i = 0; i < kLanes; ++i) total[i] += static_cast<double>(group[i]);
-      });
-      Floats mean;
-      for (int i = 0; i < kLanes; ++i) {
-        mean[i] = static_cast<float>(total[i] / static_cast<double>(positions));
+  // So many vectors at a time: what lies side by side is read together.
+  constexpr int kVectors = 64 / kLanes < 4 ? 4 : 64 / kLanes;
+  const auto put_means = [&]<int kCount>(auto lanes) {
+    double total[kCount * kLanes] = {};
+    for_each_group(positions, [&](int64_t first, int64_t last) {
+      Floats group[kCount] = {};
+      for (int64_t p = first; p < last; ++p) {
+#pragma GCC unroll 16
+        for (int v = 0; v < kCount; ++v) group[v] += lanes.get(x + p * channels + v * kLanes);
       }
-      lanes.put(to, mean);
+      float numbers[kCount * kLanes];
+      for (int v = 0; v < kCount; ++v) store(numbers + v * kLanes, group[v]);
+      for (int i = 0; i < kCount * kLanes; ++i) total[i] += static_cast<double>(numbers[i]);
     });
+    float means[kCount * kLanes];
+    for (int i = 0; i < kCount * kLanes; ++i) {
+      means[i] = static_cast<float>(total[i] / static_cast<double>(positions));
+    }
+    for (int v = 0; v < kCount; ++v) lanes.put(y + v * kLanes, load(means + v * kLanes));
+  };
+  int64_t c = begin;
+  for (; c + kVectors * kLanes <= end; c += kVectors * kLanes) {
+    put_means.template operator()<kVectors>(WholeVector{c});
   }
+  for (; c + kLanes <= end; c += kLanes) put_means.template operator()<1>(WholeVector{c});
+  if (c < end) put_means.template operator()<1>(PartVector{c, end - c});
 }
 // dy / positions in every position.
 template <typename T>

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/cpu_kernels.h"
 #include "ops/image/windows.h"
 
 namespace plimsoll::backend::cpu {
@@ -14,7 +15,8 @@ namespace plimsoll::backend::cpu {
 // A row of outputs of one image.
 struct DepthwiseRow {
   ops::Window columns;
-  int64_t channels = 1;
+  int64_t all_channels = 1;  // of the image
+  int64_t channels = 1;      // of these, from the pointers on
   const float* x = nullptr;  // the image
   int64_t x_row = 0;
   int64_t row = 0;  // of the source under the kernel's first; may lie outside
@@ -38,5 +40,10 @@ struct DepthwiseGradRow {
   float* sums = nullptr;  // of the row's first point
   int64_t sums_column = 0;
 };
+
+// Whether a node is computed here beside a vendor too: gradients to kernels of single channels, and
+// gradients to the source of more than 3 × 3 points without strides, for which vendors' loops are
+// slow. (Of bfloat16 as float32.)
+bool is_depthwise_node(const NodeFacts& facts, const CpuOptions& options);
 
 }  // namespace plimsoll::backend::cpu

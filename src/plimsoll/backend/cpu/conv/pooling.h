@@ -76,6 +76,16 @@ struct PoolShape {
     taps.count = count;
   }
 
+  // Whether the windows over a pixel of that column are as many as there can be, and lie between
+  // the left and the right edge: a stride further on they are the same.
+  bool whole_windows_over(int64_t column) const {
+    const ops::Window& w = columns;
+    const int64_t reach = column + w.before;
+    const int64_t last = reach / w.stride;
+    const int64_t first = reach < w.size ? 0 : (reach - w.size) / w.stride + 1;
+    return reach >= w.size - 1 && last < w.output && first * w.stride >= w.before &&
+           last * w.stride - w.before + w.size <= w.input;
+  }
   void find_windows(int64_t row, int64_t column, PoolTaps& windows) const {
     int count = 0;
     const Span over_rows = windows_over(rows, row);

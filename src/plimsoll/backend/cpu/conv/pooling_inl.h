@@ -1,39 +1,25 @@
 // Loops of pooling.cpp; see for_each_isa.h. Windows2d says where windows lie, pooling.h. T: float,
 // or uint16_t for bfloat16.
 
-#include "backend/cpu/simd/vector_walk_inl.h"
+#include "backend/cpu/conv/pool_windows_inl.h"
 
 // The first largest of the taps of a pixel, channel by channel; a NaN wins. kCount 0: any number
 // of taps. An output that nobody reads is null.
 template <int kCount, typename T, typename Winner>
 inline void max_pixel(const T* x, const PoolTaps& taps, int64_t channels, T* y, Winner* winners) {
   const int count = kCount > 0 ? kCount : taps.count;
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
-    Floats best = load(x + taps.offset[0] + c);
+  for_each_vector(channels, [&](auto lanes) {
+    Floats best = lanes.get(x + taps.offset[0]);
     Ints winner = Ints{} + taps.index[0];
     for (int t = 1; t < count; ++t) {
-      const Floats v = load(x + taps.offset[t] + c);
+      const Floats v = lanes.get(x + taps.offset[t]);
       const Ints wins = (v > best) | ((v != v) & (best == best));
       best = wins ? v : best;
       winner = wins ? Ints{} + taps.index[t] : winner;
     }
-    if (y != nullptr) store(y + c, best);
-    if (winners != nullptr) store_winners(winners + c, winner);
-  }
-  for (; c < channels; ++c) {
-    float best = number(x + taps.offset[0] + c);
-    int32_t winner = taps.index[0];
-    for (int t = 1; t < count; ++t) {
-      const float v = number(x + taps.offset[t] + c);
-      if (v > best || (v != v && best == best)) {
-        best = v;
-        winner = taps.index[t];
-      }
-    }
-    if (y != nullptr) put_number(y + c, best);
-    if (winners != nullptr) winners[c] = static_cast<Winner>(winner);
-  }
+    if (y != nullptr) lanes.put(y, best);
+    if (winners != nullptr) put_winners(lanes, winners, winner);
+  });
 }
 
 template <int kCount, typename T, typename Winner>
@@ -87,43 +73,28 @@ void max_rows_wide(const PoolShape& shape, const T* x, T* y, void* winners, int6
 template <typename T, typename Winner>
 inline void max_grad_pixel(const T* dy, const Winner* winners, const PoolTaps& taps,
                            int64_t channels, T* dx) {
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
-    const Ints winner = load_winners(winners + c);
-    const Ints d = reinterpret_cast<Ints>(load(dy + c));
+  for_each_vector(channels, [&](auto lanes) {
+    const Ints winner = get_winners(lanes, winners);
+    const Ints d = reinterpret_cast<Ints>(lanes.get(dy));
     for (int t = 0; t < taps.count; ++t) {
-      store(dx + taps.offset[t] + c, reinterpret_cast<Floats>((winner == taps.index[t]) & d));
+      lanes.put(dx + taps.offset[t], reinterpret_cast<Floats>((winner == taps.index[t]) & d));
     }
-  }
-  for (; c < channels; ++c) {
-    for (int t = 0; t < taps.count; ++t) {
-      put_number(dx + taps.offset[t] + c, winners[c] == taps.index[t] ? number(dy + c) : 0.0f);
-    }
-  }
+  });
 }
 
 // Any windows: a pixel of the input gathers from the windows that hold it, in their order.
 template <typename T, typename Winner>
 inline void max_gather_pixel(const T* dy, const Winner* winners, const PoolTaps& windows,
                              int64_t channels, T* dx) {
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
+  for_each_vector(channels, [&](auto lanes) {
     Floats sum = {};
     for (int t = 0; t < windows.count; ++t) {
-      const int64_t at = windows.offset[t] + c;
-      const Ints taken = load_winners(winners + at) == windows.index[t];
-      sum += reinterpret_cast<Floats>(taken & reinterpret_cast<Ints>(load(dy + at)));
+      const int64_t at = windows.offset[t];
+      const Ints taken = get_winners(lanes, winners + at) == windows.index[t];
+      sum += reinterpret_cast<Floats>(taken & reinterpret_cast<Ints>(lanes.get(dy + at)));
     }
-    store(dx + c, sum);
-  }
-  for (; c < channels; ++c) {
-    float sum = 0.0f;
-    for (int t = 0; t < windows.count; ++t) {
-      const int64_t at = windows.offset[t] + c;
-      sum += winners[at] == windows.index[t] ? number(dy + at) : 0.0f;
-    }
-    put_number(dx + c, sum);
-  }
+    lanes.put(dx, sum);
+  });
 }
 
 // Rows of outputs where windows tile the input, rows of inputs otherwise.
@@ -146,12 +117,13 @@ void max_grad_rows(const PoolShape& shape, const T* dy, const void* winners, T* 
     return;
   }
   for (int64_t row = begin; row < end; ++row) {
-    const int64_t image = row / shape.rows.input;
-    const int64_t first = image * shape.output_elements();
+    const int64_t image = row / shape.rows.input * shape.output_elements();
+    RowWindows windows(shape, row % shape.rows.input);
     for (int64_t column = 0; column < shape.columns.input; ++column) {
-      shape.find_windows(row % shape.rows.input, column, taps);
-      max_gather_pixel(dy + first, from + first, taps, channels,
-                       dx + (row * shape.columns.input + column) * channels);
+      windows.at(column, [&](const PoolTaps& over, int64_t shift) {
+        max_gather_pixel(dy + image + shift, from + image + shift, over, channels,
+                         dx + (row * shape.columns.input + column) * channels);
+      });
     }
   }
 }
@@ -168,20 +140,30 @@ void max_grad_rows_wide(const PoolShape& shape, const T* dy, const void* winners
 }
 
 template <typename T>
+inline void mean_pixel(const T* x, const PoolTaps& taps, int64_t channels, T* y) {
+  const float count = static_cast<float>(taps.count);
+  for_each_vector(channels, [&](auto lanes) {
+    Floats sum = lanes.get(x + taps.offset[0]);
+    for (int t = 1; t < taps.count; ++t) sum += lanes.get(x + taps.offset[t]);
+    lanes.put(y, sum / count);
+  });
+}
+
+template <typename T>
 void mean_rows(const PoolShape& shape, const T* x, T* y, int64_t begin, int64_t end) {
-  const int64_t channels = shape.channels;
-  PoolTaps taps;
+  PoolTaps whole, border;
+  shape.whole_window(whole);
   for (int64_t row = begin; row < end; ++row) {
     const T* input = x + row / shape.rows.output * shape.input_elements();
+    const int64_t out_row = row % shape.rows.output;
     for (int64_t column = 0; column < shape.columns.output; ++column) {
-      shape.find_taps(row % shape.rows.output, column, taps);
-      T* to = y + (row * shape.columns.output + column) * channels;
-      const float count = static_cast<float>(taps.count);
-      for_each_vector(channels, [&](auto lanes) {
-        Floats sum = lanes.get(input + taps.offset[0]);
-        for (int t = 1; t < taps.count; ++t) sum += lanes.get(input + taps.offset[t]);
-        lanes.put(to, sum / count);
-      });
+      T* to = y + (row * shape.columns.output + column) * shape.channels;
+      if (shape.holds_window(out_row, column)) {
+        mean_pixel(input + shape.corner(out_row, column), whole, shape.channels, to);
+      } else {
+        shape.find_taps(out_row, column, border);
+        mean_pixel(input, border, shape.channels, to);
+      }
     }
   }
 }
@@ -190,18 +172,20 @@ void mean_rows(const PoolShape& shape, const T* x, T* y, int64_t begin, int64_t 
 template <typename T>
 void mean_grad_rows(const PoolShape& shape, const T* dy, T* dx, int64_t begin, int64_t end) {
   const int64_t channels = shape.channels;
-  PoolTaps windows;
   for (int64_t row = begin; row < end; ++row) {
-    const T* from = dy + row / shape.rows.input * shape.output_elements();
+    const T* image = dy + row / shape.rows.input * shape.output_elements();
+    RowWindows windows(shape, row % shape.rows.input);
     for (int64_t column = 0; column < shape.columns.input; ++column) {
-      shape.find_windows(row % shape.rows.input, column, windows);
       T* to = dx + (row * shape.columns.input + column) * channels;
-      for_each_vector(channels, [&](auto lanes) {
-        Floats sum = {};
-        for (int t = 0; t < windows.count; ++t) {
-          sum += lanes.get(from + windows.offset[t]) / static_cast<float>(windows.positions[t]);
-        }
-        lanes.put(to, sum);
+      windows.at(column, [&](const PoolTaps& over, int64_t shift) {
+        const T* from = image + shift;
+        for_each_vector(channels, [&](auto lanes) {
+          Floats sum = {};
+          for (int t = 0; t < over.count; ++t) {
+            sum += lanes.get(from + over.offset[t]) / static_cast<float>(over.positions[t]);
+          }
+          lanes.put(to, sum);
+        });
       });
     }
   }
