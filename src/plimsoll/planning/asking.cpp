@@ -84,10 +84,27 @@ plan::PlanOptions search_options(const PlanRequest& request, const SetAnswer& an
   plan::PlanOptions options;
   options.max_steps = block_set > 0 ? request.plan_steps / kSmallerSetShare : request.plan_steps;
   options.max_slowdown = request.max_slowdown;
-  options.clone_bytes = clone_bytes(answer.lowered.built.set);
+  options.clone_bytes = answer.clone_bytes;
   plan::switch_off(request.without, options);
   options.arena_limit = arena_limit(answer.overhead, request.limit);
   return options;
+}
+
+void fill_overhead(const Lowering& lowering, const PlanRequest& request, int block_set,
+                   SetAnswer& answer) {
+  answer.least_overhead = answer.overhead = overhead_of(answer.lowered, request);
+  answer.clone_bytes = clone_bytes_of(answer.lowered.built.set);
+  if (request.any_data) {
+    PlanRequest without = request;
+    without.data = {};
+    answer.least_overhead = overhead_of(answer.lowered, without);
+    if (const std::optional<Lowered> tailed = lowering.lower_with_tail(block_set)) {
+      answer.overhead = overhead_of(*tailed, request);
+      answer.clone_bytes = clone_bytes_of(tailed->built.set);
+    }
+  }
+  add_searches_before(block_set, answer.overhead);
+  add_searches_before(block_set, answer.least_overhead);
 }
 
 // A set's programs, and what to ask the planner.
@@ -106,8 +123,7 @@ Question prepare(const Lowering& lowering, const PlanRequest& request, int block
   for (const graph::Program& program : set.programs) {
     question.remembered.push_back(answer.catalog().remember(program.graph));
   }
-  answer.overhead = overhead_of(answer.lowered, request);
-  add_searches_before(block_set, answer.overhead);
+  fill_overhead(lowering, request, block_set, answer);
   question.options = search_options(request, answer, block_set);
   return question;
 }
@@ -118,7 +134,7 @@ ProcessOverhead SetAnswer::overhead_taken() const {
   const plan::Fits* plan = fits();
   if (plan == nullptr) return overhead;
   return with_clones(overhead, plan->plan.arena_bytes,
-                     plan::counted_bytes(plan->plan, clone_bytes(lowered.built.set)));
+                     plan::counted_bytes(plan->plan, clone_bytes));
 }
 
 ProcessOverhead SetAnswer::with_file() const {
@@ -127,7 +143,7 @@ ProcessOverhead SetAnswer::with_file() const {
   return with;
 }
 
-Bytes clone_bytes(const graph::ProgramSet& set) {
+Bytes clone_bytes_of(const graph::ProgramSet& set) {
   const auto trains = [](const graph::Program& program) {
     return std::ranges::any_of(program.graph.nodes, [](const graph::Node& node) {
       return node.stage == graph::Stage::kBackward;
@@ -189,7 +205,7 @@ SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
   SetAnswer answer = ask(lowering, request, 0);
   for (int search = 0; search < kLongerSearches; ++search) {
     const bool may_fit =
-        request.limit && (answer.process(answer.outcome.lower_bound) <= *request.limit ||
+        request.limit && (answer.process_bound(answer.outcome.lower_bound) <= *request.limit ||
                           (answer.spilled && answer.process_with_file(
                                                  answer.spilled->lower_bound) <= *request.limit));
     if (!request.extends || answer.fits() != nullptr || !may_fit || !answer.outcome.cut_short) {
