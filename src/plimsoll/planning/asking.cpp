@@ -53,7 +53,7 @@ void ask_spilled(PlanRequest request, plan::PlanOptions options, SetAnswer& answ
     tell_search(request, ", now with a spill file");
   }
   const graph::ProgramSet& set = answer.lowered.built.set;
-  const graph::KernelCatalog& catalog = answer.catalog();
+  const graph::KernelCatalog& catalog = answer.lowered.backend->catalog();
   if (fits && request.spill != SpillUse::kAlways) {
     options.arena_limit = std::nullopt;
     const plan::SmallestArena found =
@@ -87,6 +87,8 @@ plan::PlanOptions search_options(const PlanRequest& request, const SetAnswer& an
   options.clone_bytes = answer.clone_bytes;
   plan::switch_off(request.without, options);
   options.arena_limit = arena_limit(answer.overhead, request.limit);
+  options.choice = answer.timed.get();
+  options.search_by_choice = answer.timed && has_calls(request.times);
   return options;
 }
 
@@ -168,7 +170,8 @@ SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_se
               double free_seconds) {
   auto [answer, options, remembered] = prepare(lowering, request, block_set);
   options.free_seconds = free_seconds;
-  answer.outcome = plan::make_plan(answer.lowered.built.set, answer.catalog(), options);
+  answer.outcome =
+      plan::make_plan(answer.lowered.built.set, answer.lowered.backend->catalog(), options);
   ask_spilled(request, options, answer);
   return std::move(answer);
 }
@@ -176,8 +179,8 @@ SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_se
 SetAnswer ask_smallest(const Lowering& lowering, const PlanRequest& request, int block_set) {
   auto [answer, options, remembered] = prepare(lowering, request, block_set);
   options.arena_limit = std::nullopt;
-  const plan::SmallestArena found =
-      plan::find_smallest_arena(answer.lowered.built.set, answer.catalog(), options);
+  const plan::SmallestArena found = plan::find_smallest_arena(
+      answer.lowered.built.set, answer.lowered.backend->catalog(), options);
   answer.outcome.lower_bound = found.lower_bound;
   answer.outcome.smallest = *found.smallest;
   return std::move(answer);
@@ -187,7 +190,7 @@ bool ask_fits(const Lowering& lowering, const PlanRequest& request, int block_se
   if (request.max_slowdown) return ask(lowering, request, block_set).fits() != nullptr;
   auto [answer, options, remembered] = prepare(lowering, request, block_set);
   const graph::ProgramSet& set = answer.lowered.built.set;
-  const graph::KernelCatalog& catalog = answer.catalog();
+  const graph::KernelCatalog& catalog = answer.lowered.backend->catalog();
   plan::SmallestArena found = plan::find_smallest_arena(set, catalog, options);
   if (found.smallest && *found.smallest <= *options.arena_limit) return true;
   const Bytes most = most_spilled(request);
@@ -197,10 +200,6 @@ bool ask_fits(const Lowering& lowering, const PlanRequest& request, int block_se
   return found.smallest && *found.smallest <= *options.arena_limit;
 }
 
-namespace {
-
-// The kernel set's own blocks, with more and more effort where nothing fits and more would be
-// tried.
 SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
   SetAnswer answer = ask(lowering, request, 0);
   for (int search = 0; search < kLongerSearches; ++search) {
@@ -222,21 +221,6 @@ SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
     if (better) answer = std::move(longer);
   }
   return answer;
-}
-
-}  // namespace
-
-SetAnswer ask_by_either(const Lowering& lowering, PlanRequest& request) {
-  SetAnswer answer = ask_own(lowering, request);
-  if (answer.fits() != nullptr || !request.times.known || request.max_slowdown) return answer;
-  PlanRequest other = request;
-  other.found = smallest_of(answer);
-  tell_search(other, ", by estimated times");
-  other.times = {};
-  SetAnswer found = ask_own(lowering, other);
-  if (found.fits() == nullptr) return answer;
-  request.times = {};
-  return found;
 }
 
 }  // namespace plimsoll::planning

@@ -65,8 +65,7 @@ SetAnswer ask_smallest(const Lowering& lowering, const PlanRequest& request, int
 // Whether there is a plan within the limit, with a spill file where one may be used.
 bool ask_fits(const Lowering& lowering, const PlanRequest& request, int block_set);
 // The kernel set's own blocks, with more and more effort where nothing fits and more would be
-// tried. Which plans a search comes by depends on times: what is found by the backend's own is
-// found whatever was measured, and request.times are then none.
-SetAnswer ask_by_either(const Lowering& lowering, PlanRequest& request);
+// tried.
+SetAnswer ask_own(const Lowering& lowering, PlanRequest request);
 
 }  // namespace plimsoll::planning

@@ -61,7 +61,7 @@ void describe(const layers::Model& model, const layers::CompileOptions& compile,
   summary.guard = guard_text();
   summary.any_data = request.any_data;
   summary.times = describe(request.times);
-  summary.times_measured = request.times.known != nullptr;
+  summary.times_measured = has_calls(request.times);
 }
 
 void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
