@@ -14,11 +14,13 @@
 #include "bench/machine.h"
 #include "bench/measure.h"
 #include "bench/workloads.h"
+#include "cli/bench_estimates.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
 #include "cli/profile_file.h"
+#include "cli/rates.h"
 #include "report/speed.h"
 #include "run/settings.h"
 
@@ -35,6 +37,7 @@ struct BenchCommand {
   bool all = false;
   bool list = false;
   bool roofline = false;
+  bool estimates = false;
   std::string profile_output;
 };
 
@@ -87,6 +90,21 @@ int show_apart(const BenchCommand& command, const std::string& name,
   return kFileFailure;
 }
 
+int show_estimates(BenchCommand command, const std::vector<std::string>& names) {
+  run::Settings settings = settings_of(command.model, command.data.set.spill_directory);
+  measure_rates_once(settings);
+  bool is_child = false;
+  return run_estimates(
+      names, command.model.json,
+      [&](const std::string& name) {
+        Printer printer(command.model.json);
+        bench::Request request = request_for(command, name);
+        request.profile = true;
+        return *bench::measure(request, printer).profile;
+      },
+      is_child);
+}
+
 std::vector<std::string> chosen(const BenchCommand& command) {
   constexpr size_t kSmall = 11;  // workloads that take a second or two
   if (command.all) return bench::workload_names();
@@ -102,6 +120,7 @@ int run(const BenchCommand& command) {
   }
   bench::parse_program("--program", command.program);  // said once, not of every workload
   const std::vector<std::string> names = chosen(command);
+  if (command.estimates) return show_estimates(command, names);
   std::optional<report::MachineSpeed> machine;
   if (command.roofline || !command.profile_output.empty()) {
     machine = bench::measure_machine(
@@ -135,6 +154,10 @@ Command add_bench(CLI::App& app) {
   command->add_flag("--list", options->list, "Print the workloads' names");
   command->add_flag("--roofline", options->roofline,
                     "Print each kernel's time beside what this machine needs at least");
+  command->add_flag("--estimates", options->estimates,
+                    "Print how far estimated times are from measured ones, by family of operators");
+  command->add_option("--times", model.settings.times,
+                      "Folder of measured times, or none, as plan's");
   command->add_option("--profile-output", options->profile_output,
                       "File for that as JSON; .html: a page; .trace.json: for viewers of traces");
   command->add_option("--program", options->program, "train (default), evaluate or predict");
