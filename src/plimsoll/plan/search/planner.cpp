@@ -130,6 +130,9 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
   free = pick(frontiers, arena_of(frontiers, free));
   outcome.free_plan = arena_of(frontiers, free);
   outcome.frontier = find_frontier(frontiers);
+  // What is within 2 % of the fastest and larger is nobody's plan.
+  std::erase_if(outcome.frontier,
+                [&](const FrontierPoint& point) { return point.arena_bytes > outcome.free_plan; });
   outcome.plain = std::move(frontiers.plain);
   outcome.cut_short = frontiers.cut_short;
   Fits free_fits = assemble(frontiers, free, programs, facts, options);
