@@ -177,12 +177,15 @@ std::optional<KernelTimes> parse_times(const std::string& text, const std::strin
   return std::nullopt;
 }
 
+bool has_times(const std::string& folder, const std::string& fingerprint) {
+  std::error_code error;
+  return !folder.empty() && std::filesystem::exists(times_path(folder, fingerprint), error);
+}
+
 std::shared_ptr<const KernelTimes> load_times(const std::string& folder,
                                               const std::string& fingerprint) {
-  if (folder.empty()) return nullptr;
+  if (!has_times(folder, fingerprint)) return nullptr;
   const std::string path = times_path(folder, fingerprint);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return nullptr;
   std::string reason;
   try {
     std::optional<KernelTimes> times =

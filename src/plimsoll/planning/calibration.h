@@ -49,6 +49,8 @@ std::optional<backend::KernelTimes> parse_times(const std::string& text,
                                                 const std::string& fingerprint,
                                                 std::string& reason);
 
+// Whether there is a file of this machine, whatever is in it.
+bool has_times(const std::string& folder, const std::string& fingerprint);
 // Null where there is no file of this machine; one that cannot be used is told as a warning.
 std::shared_ptr<const backend::KernelTimes> load_times(const std::string& folder,
                                                        const std::string& fingerprint);

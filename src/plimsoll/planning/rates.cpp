@@ -137,8 +137,10 @@ void rate_disk(const std::string& folder, KernelTimes& times) {
 
 bool lacks_rates(const TimesOptions& times, const std::string& backend, int threads) {
   if (times.folder.empty()) return false;
-  const auto known = load_times(times.folder, times_fingerprint_of(backend, threads));
-  return !known || known->rated.empty();
+  const std::string fingerprint = times_fingerprint_of(backend, threads);
+  if (!has_times(times.folder, fingerprint)) return true;
+  const auto known = load_times(times.folder, fingerprint);
+  return known && known->rated.empty();
 }
 
 bool measure_rates(const RatesRequest& request) {

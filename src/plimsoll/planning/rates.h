@@ -26,7 +26,8 @@ struct RatesRequest {
   std::optional<Bytes> limit;  // of the process that measures
 };
 
-// Whether the folder could have a file with rates of this machine, and has none.
+// Whether the folder could have a file with rates of this machine, and has none. A damaged one is
+// its owner's: nothing is measured over it.
 bool lacks_rates(const TimesOptions& times, const std::string& backend, int threads);
 
 // Measures them and keeps them there. False: the limit has no room for it, or the backend computes
