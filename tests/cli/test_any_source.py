@@ -41,10 +41,10 @@ PAIRS: list[tuple[str, str, dict[str, Any]]] = [
 def write_model(folder: Path, name: str, classes: int) -> Path:
     shape, layers = MODELS[name]
     dtype = "int32" if name == "words" else "float32"
-    named = [{"class_name": "InputLayer",
-              "config": {"name": "in", "batch_shape": [None, *shape], "dtype": dtype}}]  # fmt: skip
-    for i, (kind, config) in enumerate([*layers, ("Dense", {"units": classes,
-                                                            "activation": "softmax"})]):  # fmt: skip
+    start = {"name": "in", "batch_shape": [None, *shape], "dtype": dtype}
+    named: list[dict[str, Any]] = [{"class_name": "InputLayer", "config": start}]
+    end = ("Dense", {"units": classes, "activation": "softmax"})
+    for i, (kind, config) in enumerate([*layers, end]):
         named.append({"class_name": kind, "config": {"name": f"layer{i}", **config}})
     path = folder / f"{name}-{classes}.json"
     config = {"name": name, "layers": named}

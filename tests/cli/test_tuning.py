@@ -1,5 +1,5 @@
-"""Rates of this machine and `--tune`'s times of its kernels: kept for later plans, they choose among
-those that fit and never change a result."""
+"""Rates of this machine and `--tune`'s times of its kernels: kept for later plans, they choose
+among those that fit and never change a result."""
 
 import json
 import math

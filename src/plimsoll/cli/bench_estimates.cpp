@@ -75,8 +75,7 @@ Told ask_child(const std::string& name,
 void show(const std::string& name, const std::vector<report::KernelEstimate>& estimates,
           bool json) {
   const std::vector<report::EstimateError> errors = report::estimate_errors(estimates);
-  const std::string text =
-      json ? report::to_json(name, errors) : report::to_text(name, errors);
+  const std::string text = json ? report::to_json(name, errors) : report::to_text(name, errors);
   std::printf("%s\n", text.c_str());
 }
 

@@ -108,10 +108,9 @@ void measure_rates_once(run::Settings& settings) {
     settings.times_note = "the folder for measured rates cannot be written";
     return;
   }
-  const std::optional<int> code =
-      run_and_wait({"plimsoll", kWord, times.folder, settings.backend,
-                    std::to_string(settings.threads), spill_folder(settings),
-                    std::to_string(left_beside_us(settings).count())});
+  const std::optional<int> code = run_and_wait(
+      {"plimsoll", kWord, times.folder, settings.backend, std::to_string(settings.threads),
+       spill_folder(settings), std::to_string(left_beside_us(settings).count())});
   if (code == kDone) return;
   settings.times_note = code == kDoesNotFit ? "the limit has no room to measure rates"
                                             : "rates could not be measured";

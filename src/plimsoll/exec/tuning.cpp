@@ -247,10 +247,9 @@ void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
       if (bytes > options.room) continue;
       std::optional<PageBuffer> sweep;
       if (!call.has_batch() && options.room - bytes >= caches) sweep.emplace(caches);
-      const double seconds =
-          call.time(backend,
-                    sweep ? std::span(sweep->data(), sweep->size()) : std::span<std::byte>(),
-                    kSecondsPerKernel);
+      const double seconds = call.time(
+          backend, sweep ? std::span(sweep->data(), sweep->size()) : std::span<std::byte>(),
+          kSecondsPerKernel);
       const double estimated =
           backend.catalog().seconds(graph, each.node, each.program->batch, extents);
       times.seconds.set(backend::call_key(key, extents), seconds);
@@ -282,8 +281,7 @@ void rate_kernels(const graph::ProgramSet& programs, backend::Backend& backend, 
     const double measured = call.time(backend, {}, kSecondsPerRate);
     const double estimated =
         backend.catalog().seconds(graph, each.node, each.program->batch, block);
-    const backend::RateKeys keys =
-        backend::rate_keys(graph, each.node, each.program->batch, block);
+    const backend::RateKeys keys = backend::rate_keys(graph, each.node, each.program->batch, block);
     for (const uint64_t key : {keys.alike, keys.named, keys.family}) {
       sums[key].measured += measured;
       sums[key].estimated += estimated;

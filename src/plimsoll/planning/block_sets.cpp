@@ -41,7 +41,8 @@ BlockSets try_block_sets(const Lowering& lowering, const PlanRequest& request, S
         fits ? ask_smallest(lowering, request, set) : ask(lowering, request, set, free_seconds);
     summary.smallest_feasible =
         min(summary.smallest_feasible, smaller.process(smaller.outcome.smallest));
-    summary.lower_bound = min(summary.lower_bound, smaller.process_bound(smaller.outcome.lower_bound));
+    summary.lower_bound =
+        min(summary.lower_bound, smaller.process_bound(smaller.outcome.lower_bound));
     const bool last = all_ones(smaller.lowered.built.set, smaller.catalog());
     if (!fits) {
       fits = smaller.fits() != nullptr;

@@ -27,8 +27,8 @@
 namespace plimsoll::planning {
 
 struct TimesOptions {
-  std::string folder;  // of such files; empty: the backend's estimates are taken
-  bool tune = false;   // measures first, and keeps that there
+  std::string folder;     // of such files; empty: the backend's estimates are taken
+  bool tune = false;      // measures first, and keeps that there
   std::string note = {};  // why no rates were measured, for people; empty: nothing is to be said
   std::shared_ptr<const backend::KernelTimes> known = {};  // what was found there, once asked
 };

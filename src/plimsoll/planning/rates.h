@@ -20,9 +20,9 @@ namespace plimsoll::planning {
 // What is measured: for which backend and threads, and which folder has the spill file.
 struct RatesRequest {
   TimesOptions times;
-  std::string backend;  // empty: the default
-  int threads = 0;      // 0: the process's
-  std::string spill_folder;  // empty: no disk is measured
+  std::string backend;         // empty: the default
+  int threads = 0;             // 0: the process's
+  std::string spill_folder;    // empty: no disk is measured
   std::optional<Bytes> limit;  // of the process that measures
 };
 

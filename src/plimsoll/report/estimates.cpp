@@ -58,14 +58,13 @@ bool take_number(std::string_view& text, double& number) {
 
 std::vector<KernelEstimate> kernel_estimates(const Profile& profile) {
   std::vector<KernelEstimate> estimates;
-  const auto longest =
-      std::ranges::max_element(profile.programs, {}, &ProgramProfile::seconds);
+  const auto longest = std::ranges::max_element(profile.programs, {}, &ProgramProfile::seconds);
   if (longest == profile.programs.end() || longest->runs == 0) return estimates;
   const auto runs = static_cast<double>(longest->runs);
   for (const ProfileRow& row : longest->rows) {
     if (row.family.empty() || row.seconds <= 0 || row.estimated <= 0 || row.bytes <= 0) continue;
-    estimates.push_back({row.family + (row.bf16 ? ", bf16" : ""), row.seconds / runs,
-                         row.estimated / runs});
+    estimates.push_back(
+        {row.family + (row.bf16 ? ", bf16" : ""), row.seconds / runs, row.estimated / runs});
   }
   return estimates;
 }

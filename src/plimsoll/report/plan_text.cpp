@@ -88,8 +88,9 @@ std::string about_model(const PlanSummary& summary) {
   if (summary.fits()) text += "; " + step_time(summary);
   text += "\n";
   if (summary.any_data) {
-    return text + "data: none named; counted are the largest buffers of any source, and a short "
-                  "last batch\n";
+    return text +
+           "data: none named; counted are the largest buffers of any source, and a short "
+           "last batch\n";
   }
   return summary.data.empty() ? text : text + "data: " + summary.data + "\n";
 }

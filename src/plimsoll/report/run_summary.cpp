@@ -57,9 +57,10 @@ std::string estimate_note(const RunSummary& summary) {
   if (factor > 1 && summary.spill > Bytes()) {
     text += "its plan has a spill file, whose disk may be slower or shared";
   } else if (factor > 1 && summary.processor_share > 0 && summary.processor_share < kBusy) {
-    text += fmt::format("its threads had {:.0f} % of their processors' time, the rest went to "
-                        "other programs or to waiting for data",
-                        100 * summary.processor_share);
+    text += fmt::format(
+        "its threads had {:.0f} % of their processors' time, the rest went to "
+        "other programs or to waiting for data",
+        100 * summary.processor_share);
   } else if (summary.times.starts_with("measured")) {
     text += "kernels were timed one by one, " + summary.times +
             "; measure again with --tune if the machine was busy then";

@@ -33,8 +33,8 @@ struct RunSummary {
   std::vector<std::string> left_out_metrics{};          // a sentence each
 };
 
-// Says that a step took more than 30 % longer or shorter than was estimated, and why; empty where it
-// did not, or where fewer than three steps ran.
+// Says that a step took more than 30 % longer or shorter than was estimated, and why; empty where
+// it did not, or where fewer than three steps ran.
 std::string estimate_note(const RunSummary& summary);
 // One JSON object, indented by two; metrics that are not finite are null.
 std::string to_json(const RunSummary& summary);

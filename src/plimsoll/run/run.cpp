@@ -37,8 +37,7 @@ planning::DataMemory memory_of(const data::Dataset& dataset, int64_t batch) {
 planning::DataMemory any_data(const layers::Model& model, const layers::CompileOptions& compile) {
   data::DatasetOptions set;
   name_ports(model, compile, set);
-  const data::AnySource source =
-      data::largest_usual_source(set.inputs, set.outputs, set.threads);
+  const data::AnySource source = data::largest_usual_source(set.inputs, set.outputs, set.threads);
   return {source.held, Bytes(), {source.opening, source.opened}};
 }
 

@@ -79,8 +79,7 @@ TEST(KernelTimes, ARateHoldsForCallsThatAreAlike) {
   EXPECT_NE(keys.family, rate_keys(graph, NodeId(3), 16, std::vector<int64_t>{4}).family);
 
   const auto ratio = [&](const KernelTimes& times, std::span<const int64_t> extents) {
-    const auto timed =
-        make_timed_catalog(own, std::make_shared<const KernelTimes>(times), "");
+    const auto timed = make_timed_catalog(own, std::make_shared<const KernelTimes>(times), "");
     return timed->seconds(graph, NodeId(0), 1 << 20, extents) /
            own.seconds(graph, NodeId(0), 1 << 20, extents);
   };

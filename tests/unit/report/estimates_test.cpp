@@ -9,9 +9,8 @@
 namespace plimsoll::report {
 namespace {
 
-const std::vector<KernelEstimate> kKernels = {{"other", 1, 1},     {"other", 1, 2},
-                                              {"other", 1, 1.1},   {"other", 0.01, 1},
-                                              {"dense, bf16", 5, 4}};
+const std::vector<KernelEstimate> kKernels = {
+    {"other", 1, 1}, {"other", 1, 2}, {"other", 1, 1.1}, {"other", 0.01, 1}, {"dense, bf16", 5, 4}};
 
 TEST(Estimates, AreWeighedByTime) {
   const std::vector<EstimateError> errors = estimate_errors(kKernels);
@@ -48,8 +47,7 @@ TEST(Estimates, AreOfKernelsOfTheLongestProgram) {
   data.family = "";
   profile.programs[0].rows = {row, view, data};
   profile.programs[1].rows = {row, row};
-  EXPECT_EQ(kernel_estimates(profile),
-            (std::vector<KernelEstimate>{{"convolution", 2, 1}}));
+  EXPECT_EQ(kernel_estimates(profile), (std::vector<KernelEstimate>{{"convolution", 2, 1}}));
   EXPECT_TRUE(kernel_estimates({}).empty());
 }
 

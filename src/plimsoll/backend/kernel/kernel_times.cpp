@@ -121,8 +121,7 @@ RateKeys rate_keys(const Graph& graph, NodeId node, int64_t batch,
   for (const graph::ValueType& type : inputs) bytes += bytes_of(type, rows);
   for (const graph::ValueType& type : outputs) bytes += bytes_of(type, rows);
   const double samples = axis < 0 ? 1 : static_cast<double>(rows);
-  const double flops =
-      samples * source.op->flops_per_sample({source.attributes, inputs, outputs});
+  const double flops = samples * source.op->flops_per_sample({source.attributes, inputs, outputs});
   const graph::OpWork work = source.op->traits().work;
   const DType precision = inputs.empty() ? outputs.front().dtype : inputs.front().dtype;
   Fingerprint named;
