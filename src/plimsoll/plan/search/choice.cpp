@@ -21,12 +21,18 @@ double seconds_by(const ProgramPlan& plan, bool keep_packs, ProgramFacts& choice
   return seconds;
 }
 
-// Gives each candidate its seconds by `choice`.
-void time_again(std::span<Candidate> candidates, ProgramFacts& facts, ProgramFacts& choice,
+// Gives candidates and plain plans their seconds by `choice`; plain ones become candidates too.
+// Phases are found once for all that have the same.
+void time_again(Searched& searched, ProgramFacts& facts, ProgramFacts& choice,
                 std::span<const StatePlacement> states, const PlanOptions& options) {
-  // Phases are found once for all candidates that have the same.
+  for (PlainPlan& plain : searched.plain) {
+    Trials trials(facts, states, options, plain.schedule.phasing);
+    plain.point.seconds = seconds_by(trials.build(plain.schedule), false, choice);
+    searched.candidates.push_back(
+        place_candidate(plain.schedule, plain.point.what, trials, states, options));
+  }
   std::vector<Candidate*> left;
-  for (Candidate& candidate : candidates) left.push_back(&candidate);
+  for (Candidate& candidate : searched.candidates) left.push_back(&candidate);
   while (!left.empty()) {
     const Phasing phasing = left.front()->schedule.phasing;
     Trials trials(facts, states, options, phasing);
@@ -46,15 +52,16 @@ Searched search_by(ProgramFacts& facts, ProgramFacts* choice,
                    const Wanted& wanted) {
   Searched searched = search_program(facts, states, options, wanted);
   if (choice == nullptr || wanted.smallest_alone) return searched;
-  time_again(searched.candidates, facts, *choice, states, options);
-  if (!options.search_by_choice) return searched;
-  Searched other = search_program(*choice, states, options, wanted);
   const Bytes least = searched.candidates.front().arena_bytes;
-  std::erase_if(other.candidates,
+  time_again(searched, facts, *choice, states, options);
+  if (options.search_by_choice) {
+    Searched other = search_program(*choice, states, options, wanted);
+    std::ranges::move(other.candidates, std::back_inserter(searched.candidates));
+    searched.cut_short = searched.cut_short || other.cut_short;
+  }
+  std::erase_if(searched.candidates,
                 [&](const Candidate& candidate) { return candidate.arena_bytes < least; });
-  std::ranges::move(other.candidates, std::back_inserter(searched.candidates));
   std::ranges::stable_sort(searched.candidates, {}, &Candidate::arena_bytes);
-  searched.cut_short = searched.cut_short || other.cut_short;
   return searched;
 }
 

@@ -29,8 +29,10 @@ Frontiers search_all(const graph::ProgramSet& programs, const AllFacts& all,
     frontiers.programs.push_back(std::move(searched.candidates));
     frontiers.cut_short |= searched.cut_short;
     if (frontiers.programs.size() > 1) continue;
-    frontiers.plain = std::move(searched.plain);
-    for (FrontierPoint& point : frontiers.plain) point.arena_bytes += frontiers.base.state_bytes;
+    for (PlainPlan& plain : searched.plain) {
+      plain.point.arena_bytes += frontiers.base.state_bytes;
+      frontiers.plain.push_back(std::move(plain.point));
+    }
   }
   return frontiers;
 }
