@@ -4,6 +4,7 @@ among those that fit and never change a result."""
 import json
 import math
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,23 @@ class Job:
 
 
 @pytest.fixture
-def job(plimsoll: Path, tmp_path: Path) -> Job:
+def untried(plimsoll: Path, tmp_path: Path) -> Job:
+    """On a machine where nothing was measured."""
     return Job(plimsoll, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def rated(plimsoll: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with the machine's rates, measured once for all that begin with them."""
+    job = Job(plimsoll, tmp_path_factory.mktemp("rated"))
+    job.plan()
+    return job.cache
+
+
+@pytest.fixture
+def job(untried: Job, rated: Path) -> Job:
+    shutil.copytree(rated, untried.cache)
+    return untried
 
 
 SMALL = 48 << 20  # enough for the network, not for measuring beside it
@@ -87,7 +103,8 @@ def test_later_plans_go_by_the_times_that_were_measured(job: Job, tmp_path: Path
     assert job.file().read_bytes() == kept
 
 
-def test_the_first_plan_measures_the_machines_rates(job: Job) -> None:
+def test_the_first_plan_measures_the_machines_rates(untried: Job) -> None:
+    job = untried
     model = job.plan("--times", "none")
     first = job.run("plan")
     planned = json.loads(first.stdout)
@@ -106,16 +123,14 @@ def test_the_first_plan_measures_the_machines_rates(job: Job) -> None:
     ]
 
 
-def test_where_rates_cannot_be_measured_the_plan_says_why(job: Job) -> None:
+def test_where_rates_cannot_be_measured_the_plan_says_why(untried: Job) -> None:
+    job = untried
     model = job.plan("--memory", SMALL, "--times", "none")
     little = job.plan("--memory", SMALL)
     assert little.pop("times") == "of the model: the limit has no room to measure rates"
     assert little == {key: value for key, value in model.items() if key != "times"}
     assert not list(job.cache.glob("plimsoll/*"))
-    for place in job.cache.glob("plimsoll"):
-        place.rmdir()
-    if job.cache.exists():
-        job.cache.rmdir()
+    shutil.rmtree(job.cache, ignore_errors=True)
     job.cache.write_text("a file in the place of the folder")
     where = "of the model: the folder for measured rates cannot be written"
     assert job.plan()["times"] == where
@@ -169,7 +184,8 @@ def test_a_damaged_file_is_told_of_and_not_used(job: Job, content: str) -> None:
     assert "--tune" in done.stderr
 
 
-def test_where_nothing_can_be_kept_the_plan_goes_by_what_was_measured(job: Job) -> None:
+def test_where_nothing_can_be_kept_the_plan_goes_by_what_was_measured(untried: Job) -> None:
+    job = untried
     job.cache.write_text("a file in the place of the folder")
     done = job.run("plan", "--tune")
     assert json.loads(done.stdout)["times"].startswith("measured here")

@@ -101,7 +101,7 @@ bool has_rates(const std::string& backend) {
 
 void measure_rates_once(run::Settings& settings) {
   const planning::TimesOptions times = planning::named_times(settings.times, settings.tune);
-  if (settings.tune || !settings.plan.empty() || times.folder.empty()) return;
+  if (!settings.plan.empty() || times.folder.empty()) return;
   if (!has_rates(settings.backend)) return;
   if (!planning::lacks_rates(times, settings.backend, settings.threads)) return;
   if (!can_write(times.folder)) {

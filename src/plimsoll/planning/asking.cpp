@@ -155,10 +155,7 @@ Bytes clone_bytes_of(const graph::ProgramSet& set) {
 }
 
 ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request) {
-  ProcessOverhead overhead =
-      process_overhead(lowered.built.set, *lowered.backend, held_beside(request));
-  if (request.times.known) overhead.start_up += held_bytes(*request.times.known);
-  return overhead;
+  return process_overhead(lowered.built.set, *lowered.backend, held_beside(request));
 }
 
 Bytes smallest_of(const SetAnswer& answer) {

@@ -218,7 +218,8 @@ void save_times(const std::string& folder, const std::string& fingerprint,
 Bytes held_bytes(const KernelTimes& times) {
   constexpr Bytes kPerNumber{128};  // a line of text, and a table that doubles
   return kPerNumber *
-         static_cast<int64_t>(times.seconds.entries().size() + times.factors.entries().size());
+         static_cast<int64_t>(times.seconds.entries().size() + times.factors.entries().size() +
+                              times.rates.entries().size());
 }
 
 std::string date_of_today() {
