@@ -77,4 +77,9 @@ AnySource largest_usual_source(std::span<const Port> inputs, std::span<const Por
   return source;
 }
 
+AnySource largest_array_source(std::span<const Port> inputs, std::span<const Port> outputs) {
+  constexpr Bytes kArray = 256_KiB;  // small ones are kept whole, of others a piece is converted
+  return {kArray * std::ssize(inputs) + kArray * std::ssize(outputs), {}, {}};
+}
+
 }  // namespace plimsoll::data

@@ -33,11 +33,14 @@ planning::DataMemory memory_of(const data::Dataset& dataset, int64_t batch) {
           train::opening_of(dataset)};
 }
 
-// Of data that nobody has named yet.
-planning::DataMemory any_data(const layers::Model& model, const layers::CompileOptions& compile) {
+// Of data that nobody has named yet. In a process that is somebody else's they are its arrays.
+planning::DataMemory any_data(const layers::Model& model, const layers::CompileOptions& compile,
+                              bool guest) {
   data::DatasetOptions set;
   name_ports(model, compile, set);
-  const data::AnySource source = data::largest_usual_source(set.inputs, set.outputs, set.threads);
+  const data::AnySource source =
+      guest ? data::largest_array_source(set.inputs, set.outputs)
+            : data::largest_usual_source(set.inputs, set.outputs, set.threads);
   return {source.held, Bytes(), {source.opening, source.opened}};
 }
 
@@ -171,7 +174,7 @@ planning::PlannedRun Run::plan(const FitRequest& asked, const std::string& why,
     description = data::describe(*data.train);
   } else {
     request.any_data = true;
-    request.data = any_data(model_, compile);
+    request.data = any_data(model_, compile, settings.given > Bytes());
   }
   const layers::BatchSizes batches = planning::batch_sizes(settings.batch, rows);
   listener.planning(planning::searching(settings.memory));

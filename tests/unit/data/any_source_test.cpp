@@ -39,5 +39,12 @@ TEST(AnySource, TakesForImagesWhatAreDecodedAhead) {
   EXPECT_EQ(held({{"x", {64, 64, 3}}, {"t", {5}}}), held({{"x", {30}}, {"t", {5}}}));
 }
 
+TEST(AnySource, TakesLittleForArraysInMemory) {
+  const std::vector<Port> inputs = {{"a", {64, 64, 3}}, {"b", {5}}};
+  const AnySource source = largest_array_source(inputs, std::vector<Port>{kClasses});
+  EXPECT_EQ(source.held, 768_KiB);
+  EXPECT_EQ(source.opened, Bytes());
+}
+
 }  // namespace
 }  // namespace plimsoll::data
