@@ -223,6 +223,7 @@ std::vector<Wanted> find_wanted(const graph::ProgramSet& programs,
 struct Sums {
   double measured = 0;
   double estimated = 0;
+  bool products = false;  // of a family that multiplies matrices
 };
 
 }  // namespace
@@ -282,15 +283,20 @@ void rate_kernels(const graph::ProgramSet& programs, backend::Backend& backend, 
     const double estimated =
         backend.catalog().seconds(graph, each.node, each.program->batch, block);
     const backend::RateKeys keys = backend::rate_keys(graph, each.node, each.program->batch, block);
+    const graph::OpWork work = graph.node(each.node).op->traits().work;
+    const bool products = work.family != graph::OpFamily::kOther;
     for (const uint64_t key : {keys.alike, keys.named, keys.family}) {
       sums[key].measured += measured;
       sums[key].estimated += estimated;
+      sums[key].products = products;
     }
   }
   for (const auto& [key, sum] : sums) {
-    if (sum.estimated > 0) {
-      times.rates.set(key, backend::rounded_rate(sum.measured / sum.estimated));
-    }
+    if (sum.estimated <= 0) continue;
+    // Operands were touched just before, as those of few calls in a step are: that what moves more
+    // than it multiplies was faster than the table says is no rate of a step.
+    const double least = sum.products ? 0.0 : 1.0;
+    times.rates.set(key, backend::rounded_rate(std::max(sum.measured / sum.estimated, least)));
   }
 }
 
