@@ -15,8 +15,11 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 @pytest.fixture(scope="session", autouse=True)
 def no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Times that somebody measured on this machine decide no test."""
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    """Times that are measured on this machine decide no test: there is no folder that they could
+    lie in, as a file is in its place."""
+    place = tmp_path_factory.mktemp("cache") / "no-folder"
+    place.write_text("")
+    os.environ["XDG_CACHE_HOME"] = str(place)
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ VOCABULARIES: dict[str, str] = {
     "api/layers.h": "the public names of activations",
     "bench/networks.cpp": "networks written out, as a model's file does",
     "bench/workloads.cpp": "networks written out, as a model's file does",
+    "planning/probes.cpp": "networks written out, as a model's file does",
     # These three translate files name by name, before there is a layer that could be asked. Traits
     # would put the words of files into the layers that those became, and many classes in them,
     # such as Merge and TimeDistributedDense, have no layer that could say it.
@@ -38,6 +39,8 @@ WORDS: dict[tuple[str, str], str] = {
     ("planning/model_variants.cpp", "sgd"): "an optimizer as --optimizer spells it",
     ("report/plan_summary.cpp", "batch_norm"): "a key of --json",
     ("train/checkpoint.cpp", "batch_norm"): "a key of a checkpoint",
+    ("train/profile.cpp", "dense"): "a family of operators",
+    ("train/profile.cpp", "attention"): "a family of operators",
 }
 
 COMMENT = re.compile(r"//[^\n]*")

@@ -136,12 +136,12 @@ def cases(teller: Teller) -> dict[str, Callable[[], list[Told]]]:
     short = ["--plan-time", "0.1"]
     return {
         "fits": lambda: teller.plan("plain", "64MiB"),
-        "spill": lambda: teller.plan("wide", "64MiB", *short),
+        "spill": lambda: teller.plan("wide", "76MiB", *short),
         "no_spill": lambda: teller.plan("wide", "64MiB", "--no-spill", *short),
-        "not_found": lambda: teller.plan("normalized", "39MiB", "--no-spill", *short),
+        "not_found": lambda: teller.plan("normalized", "51MiB", "--no-spill", *short),
         "impossible": lambda: teller.plan("plain", "10MiB", *short),
-        "smaller_blocks": lambda: teller.plan("large", "50MiB", "--no-spill", *short),
-        "remedies": lambda: teller.plan("normalized", "32MiB", "--no-spill", *short),
+        "smaller_blocks": lambda: teller.plan("large", "62MiB", "--no-spill", *short),
+        "remedies": lambda: teller.plan("normalized", "44MiB", "--no-spill", *short),
         "no_data": teller.no_data,
         "wrong_shape": lambda: [teller.tell(*shape)],
         "killed_log": lambda: [teller.tell("explain", "train.log")],

@@ -1,7 +1,10 @@
-"""`--tune`: times of this machine's kernels, kept for later plans, that never change a result."""
+"""Rates of this machine and `--tune`'s times of its kernels: kept for later plans, they choose
+among those that fit and never change a result."""
 
 import json
+import math
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -37,8 +40,31 @@ class Job:
 
 
 @pytest.fixture
-def job(plimsoll: Path, tmp_path: Path) -> Job:
+def untried(plimsoll: Path, tmp_path: Path) -> Job:
+    """On a machine where nothing was measured."""
     return Job(plimsoll, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def rated(plimsoll: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with the machine's rates, measured once for all that begin with them."""
+    job = Job(plimsoll, tmp_path_factory.mktemp("rated"))
+    job.plan()
+    return job.cache
+
+
+@pytest.fixture
+def job(untried: Job, rated: Path) -> Job:
+    shutil.copytree(rated, untried.cache)
+    return untried
+
+
+SMALL = 48 << 20  # enough for the network, not for measuring beside it
+
+
+def limits(planned: dict[str, Any]) -> list[Any]:
+    return [value for key, value in planned.items()
+            if key.startswith(("smallest_", "lower_bound"))]  # fmt: skip
 
 
 def middle_of(free: dict[str, Any]) -> int:
@@ -57,10 +83,11 @@ def scramble(path: Path) -> None:
 
 
 def test_later_plans_go_by_the_times_that_were_measured(job: Job, tmp_path: Path) -> None:
-    before = job.plan()
+    before = job.plan("--times", "none")
     assert before["times"] == "of the model"
     tuned = job.plan("--tune")
     assert tuned["times"].startswith("measured here on 20")
+    assert limits(tuned) == limits(before)
     assert tuned["seconds_per_step"] != before["seconds_per_step"]
     texts = []
     for name in ("second.txt", "third.txt"):
@@ -71,13 +98,46 @@ def test_later_plans_go_by_the_times_that_were_measured(job: Job, tmp_path: Path
     assert texts[0] == texts[1]
     assert job.plan("--times", "none") == before
     kept = job.file().read_bytes()
-    assert job.plan("--times", tmp_path / "elsewhere") == before
-    job.plan("--threads", 1)  # another machine, as far as times go
+    # Another machine, as far as times go.
+    assert job.plan("--threads", 1, "--memory", SMALL)["times"].startswith("of the model")
     assert job.file().read_bytes() == kept
 
 
+def test_the_first_plan_measures_the_machines_rates(untried: Job) -> None:
+    job = untried
+    model = job.plan("--times", "none")
+    first = job.run("plan")
+    planned = json.loads(first.stdout)
+    assert planned["times"].startswith("rates measured here on 20")
+    assert limits(planned) == limits(model)
+    kept = job.file().read_text()
+    rates = [float(line.split()[2]) for line in kept.splitlines() if line.startswith("rate ")]
+    assert len(rates) > 30
+    assert all(4 * math.log2(rate) == pytest.approx(round(4 * math.log2(rate))) for rate in rates)
+    assert job.run("plan").stdout == first.stdout
+    assert job.file().read_text() == kept
+    tuned = job.plan("--tune")
+    assert tuned["times"].startswith("measured here on 20")
+    assert [line for line in kept.splitlines() if line.startswith("rate")] == [
+        line for line in job.file().read_text().splitlines() if line.startswith("rate")
+    ]
+
+
+def test_where_rates_cannot_be_measured_the_plan_says_why(untried: Job) -> None:
+    job = untried
+    model = job.plan("--memory", SMALL, "--times", "none")
+    little = job.plan("--memory", SMALL)
+    assert little.pop("times") == "of the model: the limit has no room to measure rates"
+    assert little == {key: value for key, value in model.items() if key != "times"}
+    assert not list(job.cache.glob("plimsoll/*"))
+    shutil.rmtree(job.cache, ignore_errors=True)
+    job.cache.write_text("a file in the place of the folder")
+    where = "of the model: the folder for measured rates cannot be written"
+    assert job.plan()["times"] == where
+
+
 def test_times_never_change_a_result(job: Job, tmp_path: Path) -> None:
-    limit = middle_of(job.plan())
+    limit = middle_of(job.plan("--times", "none"))
     job.plan("--tune")
     results = []
     plans = []
@@ -104,7 +164,7 @@ def test_the_limit_holds_while_kernels_are_timed(job: Job) -> None:
 
 
 def test_a_run_goes_on_by_other_times(job: Job, tmp_path: Path) -> None:
-    limit = middle_of(job.plan())
+    limit = middle_of(job.plan("--times", "none"))
     job.plan("--tune")
     whole = job.fit("--memory", limit)
     kept = ["--memory", limit, "--checkpoint", tmp_path / "kept"]
@@ -115,7 +175,7 @@ def test_a_run_goes_on_by_other_times(job: Job, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "plimsoll-times 1\n", "\0" * 100, "x" * (3 << 20)])
 def test_a_damaged_file_is_told_of_and_not_used(job: Job, content: str) -> None:
-    before = job.plan()
+    before = job.plan("--times", "none")
     job.plan("--tune")
     job.file().write_text(content)
     done = job.run("plan")
@@ -124,7 +184,8 @@ def test_a_damaged_file_is_told_of_and_not_used(job: Job, content: str) -> None:
     assert "--tune" in done.stderr
 
 
-def test_where_nothing_can_be_kept_the_plan_goes_by_what_was_measured(job: Job) -> None:
+def test_where_nothing_can_be_kept_the_plan_goes_by_what_was_measured(untried: Job) -> None:
+    job = untried
     job.cache.write_text("a file in the place of the folder")
     done = job.run("plan", "--tune")
     assert json.loads(done.stdout)["times"].startswith("measured here")

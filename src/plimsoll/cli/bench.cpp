@@ -14,11 +14,13 @@
 #include "bench/machine.h"
 #include "bench/measure.h"
 #include "bench/workloads.h"
+#include "cli/bench_estimates.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
 #include "cli/profile_file.h"
+#include "cli/rates.h"
 #include "report/speed.h"
 #include "run/settings.h"
 
@@ -36,6 +38,7 @@ struct BenchCommand {
   bool list = false;
   bool roofline = false;
   bool coverage = false;
+  bool estimates = false;
   std::string profile_output;
 
   bool asks_times() const { return roofline || coverage || !profile_output.empty(); }
@@ -93,6 +96,21 @@ int show_apart(const BenchCommand& command, const std::string& name,
   return kFileFailure;
 }
 
+int show_estimates(BenchCommand command, const std::vector<std::string>& names) {
+  run::Settings settings = settings_of(command.model, command.data.set.spill_directory);
+  measure_rates_once(settings);
+  bool is_child = false;
+  return run_estimates(
+      names, command.model.json,
+      [&](const std::string& name) {
+        Printer printer(command.model.json);
+        bench::Request request = request_for(command, name);
+        request.profile = true;
+        return *bench::measure(request, printer).profile;
+      },
+      is_child);
+}
+
 std::vector<std::string> chosen(const BenchCommand& command) {
   constexpr size_t kSmall = 11;  // workloads that take a second or two
   if (command.all) return bench::workload_names();
@@ -108,6 +126,7 @@ int run(const BenchCommand& command) {
   }
   bench::parse_program("--program", command.program);  // said once, not of every workload
   const std::vector<std::string> names = chosen(command);
+  if (command.estimates) return show_estimates(command, names);
   std::optional<report::MachineSpeed> machine;
   if (command.asks_times()) {
     machine = bench::measure_machine(
@@ -143,6 +162,10 @@ Command add_bench(CLI::App& app) {
                     "Print each kernel's time beside what this machine needs at least");
   command->add_flag("--coverage", options->coverage,
                     "Print for each operator its share of the step and of its limit here");
+  command->add_flag("--estimates", options->estimates,
+                    "Print how far estimated times are from measured ones, by family of operators");
+  command->add_option("--times", model.settings.times,
+                      "Folder of measured times, or none, as plan's");
   command->add_option(
       "--profile-output", options->profile_output,
       "File for kernels' times as JSON; .html: a page; .trace.json: for viewers of traces");

@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/printer.h"
 #include "cli/profile_file.h"
+#include "cli/rates.h"
 #include "cli/refusal.h"
 #include "run/fitting.h"
 #include "run/run.h"
@@ -180,11 +181,12 @@ void tell_end(const FitCommand& command, const run::FitResult& result, const Typ
 
 int run(const FitCommand& command, const TypedCommand& typed) {
   const bool quiet = command.model.json;
-  const run::FitRequest request = fit_request(command);
+  run::FitRequest request = fit_request(command);
   run::check(request);
   Printer loading(quiet);
   run::Run run(run::load(model_request(command.model), request.settings,
                          {.optimizer = true, .loss = true}, loading));
+  measure_rates_once(request.settings);
   StoppablePrinter printer(run, quiet);
   const run::FitResult result = run.fit(request, printer);
   if (quiet) {

@@ -5,9 +5,11 @@
 
 #include "cli/commands.h"
 #include "cli/program.h"
+#include "cli/rates.h"
 
 int main(int argc, char** argv) {
   using namespace plimsoll::cli;  // NOLINT(google-build-using-namespace): the commands
+  if (is_rates_process(argc, argv)) return run_rates_process(argc, argv);
   return run_program(argc, argv, [](CLI::App& app, const TypedCommand& typed) {
     return std::map<std::string, Command>{
         {"plan", add_plan(app, typed)},

@@ -12,6 +12,7 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
+#include "cli/rates.h"
 #include "cli/refusal.h"
 #include "cli/typed_command.h"
 #include "plan/tree/text.h"
@@ -61,9 +62,10 @@ std::string next_step(const PlanCommand& options, const CLI::App& app, const Typ
 int run(const PlanCommand& options, const CLI::App& app, const TypedCommand& typed) {
   keep_freed_memory();
   Printer printer(options.model.json);
-  const run::FitRequest request = request_of(options);
+  run::FitRequest request = request_of(options);
   const run::Run run(run::load(model_request(options.model), request.settings,
                                {.optimizer = true, .loss = true}, printer));
+  measure_rates_once(request.settings);
   const planning::PlannedRun planned = run.plan(request, options.why, printer);
   const bool frontier = options.frontier || !request.settings.memory;
   std::string text = options.model.json

@@ -74,8 +74,9 @@ class TimedCall {
     return operands_ + round_up(scratch, plan::kAlignment);
   }
 
-  // The least seconds of a few runs; `sweep`: written in between.
-  double time(backend::Backend& backend, std::span<std::byte> sweep) {
+  // The least seconds of a few runs, within `most_seconds` after the first three; `sweep`: written
+  // in between.
+  double time(backend::Backend& backend, std::span<std::byte> sweep, double most_seconds) {
     const std::unique_ptr<backend::Kernel> kernel = backend.make_kernel(request_);
     backend.finish_making();
     const PageBuffer memory(round_up(bytes(backend) + Bytes(1), page_size()));
@@ -90,7 +91,7 @@ class TimedCall {
     double least = run();  // touches what it needs
     const Time::time_point started = Time::now();
     for (int i = 0; i < kMostRuns; ++i) {
-      if (i >= kLeastRuns && seconds_since(started) > kSecondsPerKernel) break;
+      if (i >= kLeastRuns && seconds_since(started) > most_seconds) break;
       least = std::min(least, run());
       if (least > kLongCall) break;
     }
@@ -222,6 +223,7 @@ std::vector<Wanted> find_wanted(const graph::ProgramSet& programs,
 struct Sums {
   double measured = 0;
   double estimated = 0;
+  bool products = false;  // of a family that multiplies matrices
 };
 
 }  // namespace
@@ -247,7 +249,8 @@ void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
       std::optional<PageBuffer> sweep;
       if (!call.has_batch() && options.room - bytes >= caches) sweep.emplace(caches);
       const double seconds = call.time(
-          backend, sweep ? std::span(sweep->data(), sweep->size()) : std::span<std::byte>());
+          backend, sweep ? std::span(sweep->data(), sweep->size()) : std::span<std::byte>(),
+          kSecondsPerKernel);
       const double estimated =
           backend.catalog().seconds(graph, each.node, each.program->batch, extents);
       times.seconds.set(backend::call_key(key, extents), seconds);
@@ -261,6 +264,39 @@ void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
   }
   for (const auto& [key, sum] : sums) {
     if (sum.estimated > 0) times.factors.set(key, sum.measured / sum.estimated);
+  }
+}
+
+void rate_kernels(const graph::ProgramSet& programs, backend::Backend& backend, Bytes room,
+                  double seconds, backend::KernelTimes& times) {
+  constexpr double kSecondsPerRate = 0.002;
+  const FloatModeGuard mode;
+  const Time::time_point started = Time::now();
+  std::map<uint64_t, Sums> sums;
+  for (const Wanted& each : find_wanted(programs, backend)) {
+    if (seconds_since(started) > seconds) break;
+    const graph::Graph& graph = each.program->graph;
+    const std::vector<int64_t>& block = each.extents.front();
+    TimedCall call(*each.program, each.node, block);
+    if (call.bytes(backend) > room) continue;
+    const double measured = call.time(backend, {}, kSecondsPerRate);
+    const double estimated =
+        backend.catalog().seconds(graph, each.node, each.program->batch, block);
+    const backend::RateKeys keys = backend::rate_keys(graph, each.node, each.program->batch, block);
+    const graph::OpWork work = graph.node(each.node).op->traits().work;
+    const bool products = work.family != graph::OpFamily::kOther;
+    for (const uint64_t key : {keys.alike, keys.named, keys.family}) {
+      sums[key].measured += measured;
+      sums[key].estimated += estimated;
+      sums[key].products = products;
+    }
+  }
+  for (const auto& [key, sum] : sums) {
+    if (sum.estimated <= 0) continue;
+    // Operands were touched just before, as those of few calls in a step are: that what moves more
+    // than it multiplies was faster than the table says is no rate of a step.
+    const double least = sum.products ? 0.0 : 1.0;
+    times.rates.set(key, backend::rounded_rate(std::max(sum.measured / sum.estimated, least)));
   }
 }
 

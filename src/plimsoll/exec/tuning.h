@@ -31,6 +31,12 @@ struct TuningOptions {
 void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
                   const TuningOptions& options, backend::KernelTimes& times);
 
+// The machine's rates by what these programs' kernels take at their blocks, each a few times: sums
+// of measured over estimated seconds, rounded. Kernels that are not reached within `seconds` are
+// left out.
+void rate_kernels(const graph::ProgramSet& programs, backend::Backend& backend, Bytes room,
+                  double seconds, backend::KernelTimes& times);
+
 // From memory to memory, past the caches where there is room.
 double measure_copying(Bytes room);
 

@@ -53,7 +53,7 @@ void ask_spilled(PlanRequest request, plan::PlanOptions options, SetAnswer& answ
     tell_search(request, ", now with a spill file");
   }
   const graph::ProgramSet& set = answer.lowered.built.set;
-  const graph::KernelCatalog& catalog = answer.catalog();
+  const graph::KernelCatalog& catalog = answer.lowered.backend->catalog();
   if (fits && request.spill != SpillUse::kAlways) {
     options.arena_limit = std::nullopt;
     const plan::SmallestArena found =
@@ -84,10 +84,29 @@ plan::PlanOptions search_options(const PlanRequest& request, const SetAnswer& an
   plan::PlanOptions options;
   options.max_steps = block_set > 0 ? request.plan_steps / kSmallerSetShare : request.plan_steps;
   options.max_slowdown = request.max_slowdown;
-  options.clone_bytes = clone_bytes(answer.lowered.built.set);
+  options.clone_bytes = answer.clone_bytes;
   plan::switch_off(request.without, options);
   options.arena_limit = arena_limit(answer.overhead, request.limit);
+  options.choice = answer.timed.get();
+  options.search_by_choice = answer.timed && has_calls(request.times);
   return options;
+}
+
+void fill_overhead(const Lowering& lowering, const PlanRequest& request, int block_set,
+                   SetAnswer& answer) {
+  answer.least_overhead = answer.overhead = overhead_of(answer.lowered, request);
+  answer.clone_bytes = clone_bytes_of(answer.lowered.built.set);
+  if (request.any_data) {
+    PlanRequest without = request;
+    without.data = {};
+    answer.least_overhead = overhead_of(answer.lowered, without);
+    if (const std::optional<Lowered> tailed = lowering.lower_with_tail(block_set)) {
+      answer.overhead = overhead_of(*tailed, request);
+      answer.clone_bytes = clone_bytes_of(tailed->built.set);
+    }
+  }
+  add_searches_before(block_set, answer.overhead);
+  add_searches_before(block_set, answer.least_overhead);
 }
 
 // A set's programs, and what to ask the planner.
@@ -106,8 +125,7 @@ Question prepare(const Lowering& lowering, const PlanRequest& request, int block
   for (const graph::Program& program : set.programs) {
     question.remembered.push_back(answer.catalog().remember(program.graph));
   }
-  answer.overhead = overhead_of(answer.lowered, request);
-  add_searches_before(block_set, answer.overhead);
+  fill_overhead(lowering, request, block_set, answer);
   question.options = search_options(request, answer, block_set);
   return question;
 }
@@ -118,7 +136,7 @@ ProcessOverhead SetAnswer::overhead_taken() const {
   const plan::Fits* plan = fits();
   if (plan == nullptr) return overhead;
   return with_clones(overhead, plan->plan.arena_bytes,
-                     plan::counted_bytes(plan->plan, clone_bytes(lowered.built.set)));
+                     plan::counted_bytes(plan->plan, clone_bytes));
 }
 
 ProcessOverhead SetAnswer::with_file() const {
@@ -127,7 +145,7 @@ ProcessOverhead SetAnswer::with_file() const {
   return with;
 }
 
-Bytes clone_bytes(const graph::ProgramSet& set) {
+Bytes clone_bytes_of(const graph::ProgramSet& set) {
   const auto trains = [](const graph::Program& program) {
     return std::ranges::any_of(program.graph.nodes, [](const graph::Node& node) {
       return node.stage == graph::Stage::kBackward;
@@ -137,10 +155,7 @@ Bytes clone_bytes(const graph::ProgramSet& set) {
 }
 
 ProcessOverhead overhead_of(const Lowered& lowered, const PlanRequest& request) {
-  ProcessOverhead overhead =
-      process_overhead(lowered.built.set, *lowered.backend, held_beside(request));
-  if (request.times.known) overhead.start_up += held_bytes(*request.times.known);
-  return overhead;
+  return process_overhead(lowered.built.set, *lowered.backend, held_beside(request));
 }
 
 Bytes smallest_of(const SetAnswer& answer) {
@@ -152,7 +167,8 @@ SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_se
               double free_seconds) {
   auto [answer, options, remembered] = prepare(lowering, request, block_set);
   options.free_seconds = free_seconds;
-  answer.outcome = plan::make_plan(answer.lowered.built.set, answer.catalog(), options);
+  answer.outcome =
+      plan::make_plan(answer.lowered.built.set, answer.lowered.backend->catalog(), options);
   ask_spilled(request, options, answer);
   return std::move(answer);
 }
@@ -160,8 +176,8 @@ SetAnswer ask(const Lowering& lowering, const PlanRequest& request, int block_se
 SetAnswer ask_smallest(const Lowering& lowering, const PlanRequest& request, int block_set) {
   auto [answer, options, remembered] = prepare(lowering, request, block_set);
   options.arena_limit = std::nullopt;
-  const plan::SmallestArena found =
-      plan::find_smallest_arena(answer.lowered.built.set, answer.catalog(), options);
+  const plan::SmallestArena found = plan::find_smallest_arena(
+      answer.lowered.built.set, answer.lowered.backend->catalog(), options);
   answer.outcome.lower_bound = found.lower_bound;
   answer.outcome.smallest = *found.smallest;
   return std::move(answer);
@@ -171,7 +187,7 @@ bool ask_fits(const Lowering& lowering, const PlanRequest& request, int block_se
   if (request.max_slowdown) return ask(lowering, request, block_set).fits() != nullptr;
   auto [answer, options, remembered] = prepare(lowering, request, block_set);
   const graph::ProgramSet& set = answer.lowered.built.set;
-  const graph::KernelCatalog& catalog = answer.catalog();
+  const graph::KernelCatalog& catalog = answer.lowered.backend->catalog();
   plan::SmallestArena found = plan::find_smallest_arena(set, catalog, options);
   if (found.smallest && *found.smallest <= *options.arena_limit) return true;
   const Bytes most = most_spilled(request);
@@ -181,15 +197,11 @@ bool ask_fits(const Lowering& lowering, const PlanRequest& request, int block_se
   return found.smallest && *found.smallest <= *options.arena_limit;
 }
 
-namespace {
-
-// The kernel set's own blocks, with more and more effort where nothing fits and more would be
-// tried.
 SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
   SetAnswer answer = ask(lowering, request, 0);
   for (int search = 0; search < kLongerSearches; ++search) {
     const bool may_fit =
-        request.limit && (answer.process(answer.outcome.lower_bound) <= *request.limit ||
+        request.limit && (answer.process_bound(answer.outcome.lower_bound) <= *request.limit ||
                           (answer.spilled && answer.process_with_file(
                                                  answer.spilled->lower_bound) <= *request.limit));
     if (!request.extends || answer.fits() != nullptr || !may_fit || !answer.outcome.cut_short) {
@@ -206,21 +218,6 @@ SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
     if (better) answer = std::move(longer);
   }
   return answer;
-}
-
-}  // namespace
-
-SetAnswer ask_by_either(const Lowering& lowering, PlanRequest& request) {
-  SetAnswer answer = ask_own(lowering, request);
-  if (answer.fits() != nullptr || !request.times.known || request.max_slowdown) return answer;
-  PlanRequest other = request;
-  other.found = smallest_of(answer);
-  tell_search(other, ", by estimated times");
-  other.times = {};
-  SetAnswer found = ask_own(lowering, other);
-  if (found.fits() == nullptr) return answer;
-  request.times = {};
-  return found;
 }
 
 }  // namespace plimsoll::planning

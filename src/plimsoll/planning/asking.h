@@ -16,13 +16,16 @@ namespace plimsoll::planning {
 
 // What a clone takes in the plan of a training step, and in the one in that of the short last
 // batch.
-Bytes clone_bytes(const graph::ProgramSet& set);
+Bytes clone_bytes_of(const graph::ProgramSet& set);
 
 // One block set's answer, in bytes of the whole process.
 struct SetAnswer {
   Lowered lowered;
   std::unique_ptr<graph::KernelCatalog> timed;  // by measured times; null: there are none
   ProcessOverhead overhead;
+  // The least that it can be, which what is proved counts: as overhead, where the data are known.
+  ProcessOverhead least_overhead;
+  Bytes clone_bytes;  // what a clone takes outside of the arena
   plan::PlanOutcome outcome;
   std::optional<plan::SpilledPlans> spilled;  // where it was asked for and there are any
   bool takes_file = false;                    // the plan with the file, not the one without
@@ -37,6 +40,8 @@ struct SetAnswer {
   ProcessOverhead overhead_taken() const;
   // Without a spill file, whatever is taken.
   Bytes process(Bytes arena) const { return process_bytes(without_file(), arena); }
+  // With an arena that no plan can undercut.
+  Bytes process_bound(Bytes arena) const { return process_bytes(least_overhead, arena); }
   ProcessOverhead without_file() const {
     ProcessOverhead plain = overhead;
     plain.spill = Bytes();
@@ -60,8 +65,7 @@ SetAnswer ask_smallest(const Lowering& lowering, const PlanRequest& request, int
 // Whether there is a plan within the limit, with a spill file where one may be used.
 bool ask_fits(const Lowering& lowering, const PlanRequest& request, int block_set);
 // The kernel set's own blocks, with more and more effort where nothing fits and more would be
-// tried. Which plans a search comes by depends on times: what is found by the backend's own is
-// found whatever was measured, and request.times are then none.
-SetAnswer ask_by_either(const Lowering& lowering, PlanRequest& request);
+// tried.
+SetAnswer ask_own(const Lowering& lowering, PlanRequest request);
 
 }  // namespace plimsoll::planning

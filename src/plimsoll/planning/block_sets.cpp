@@ -26,7 +26,7 @@ void tell_smaller_blocks(PlanRequest request, const report::PlanSummary& summary
 BlockSets try_block_sets(const Lowering& lowering, const PlanRequest& request, SetAnswer own,
                          report::PlanSummary& summary) {
   summary.smallest_feasible = summary.smallest_same_bits;
-  summary.lower_bound = own.process(own.outcome.lower_bound);
+  summary.lower_bound = own.process_bound(own.outcome.lower_bound);
   const bool own_fits = own.fits() != nullptr;
   const double free_seconds = own.outcome.free_seconds;
   BlockSets found{std::move(own), std::nullopt};
@@ -41,7 +41,8 @@ BlockSets try_block_sets(const Lowering& lowering, const PlanRequest& request, S
         fits ? ask_smallest(lowering, request, set) : ask(lowering, request, set, free_seconds);
     summary.smallest_feasible =
         min(summary.smallest_feasible, smaller.process(smaller.outcome.smallest));
-    summary.lower_bound = min(summary.lower_bound, smaller.process(smaller.outcome.lower_bound));
+    summary.lower_bound =
+        min(summary.lower_bound, smaller.process_bound(smaller.outcome.lower_bound));
     const bool last = all_ones(smaller.lowered.built.set, smaller.catalog());
     if (!fits) {
       fits = smaller.fits() != nullptr;

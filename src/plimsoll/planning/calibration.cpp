@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "backend/kernel/backends.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -69,6 +70,10 @@ bool read_line(std::string_view line, KernelTimes& times) {
     times.date = line;
     return is_date(line);
   }
+  if (kind == "rates") {
+    times.rated = line;
+    return is_date(line);
+  }
   if (kind == "copy") return read_number(line, 1, kMostSpeed, times.copied);
   if (kind == "disk") {
     backend::DiskSpeed disk;
@@ -80,7 +85,7 @@ bool read_line(std::string_view line, KernelTimes& times) {
     if (times.disks.size() < kMostDisks) times.disks.push_back(std::move(disk));
     return true;
   }
-  if (kind != "call" && kind != "factor") return false;
+  if (kind != "call" && kind != "factor" && kind != "rate") return false;
   const bool call = kind == "call";
   uint64_t key = 0;
   double number = 0;
@@ -88,7 +93,7 @@ bool read_line(std::string_view line, KernelTimes& times) {
       !read_number(line, kLeastSeconds, call ? kMostSeconds : kMostFactor, number)) {
     return false;
   }
-  (call ? times.seconds : times.factors).set(key, number);
+  (call ? times.seconds : kind == "rate" ? times.rates : times.factors).set(key, number);
   return true;
 }
 
@@ -105,6 +110,13 @@ std::string times_fingerprint(const std::string& kernel_set) {
   return kernel_set.substr(0, kernel_set.find(';')) + " " + read_processor_name();
 }
 
+std::string times_fingerprint_of(const std::string& backend, int threads) {
+  const std::string name = backend.empty() ? std::string(backend::default_backend()) : backend;
+  backend::KernelSetOptions options;
+  options.threads = threads;
+  return times_fingerprint(backend::make_backend(name, options)->catalog().kernel_set());
+}
+
 std::string times_path(const std::string& folder, const std::string& fingerprint) {
   return folder + "/times-" + to_hex(hash_text(fingerprint)) + ".txt";
 }
@@ -112,6 +124,7 @@ std::string times_path(const std::string& folder, const std::string& fingerprint
 std::string print_times(const KernelTimes& times, const std::string& fingerprint) {
   std::string text = std::string(kFirstLine) + "\nmachine " + fingerprint + "\n";
   text += "date " + times.date + "\n";
+  if (!times.rated.empty()) text += "rates " + times.rated + "\n";
   if (times.copied > 0) text += "copy " + print_number(times.copied) + "\n";
   for (const backend::DiskSpeed& disk : times.disks) {
     if (disk.folder.find('\n') != disk.folder.npos) continue;
@@ -123,6 +136,9 @@ std::string print_times(const KernelTimes& times, const std::string& fingerprint
   }
   for (const auto& [key, factor] : times.factors.entries()) {
     text += "factor " + to_hex(key) + " " + print_number(factor) + "\n";
+  }
+  for (const auto& [key, rate] : times.rates.entries()) {
+    text += "rate " + to_hex(key) + " " + print_number(rate) + "\n";
   }
   return text + "end\n";
 }
@@ -161,12 +177,15 @@ std::optional<KernelTimes> parse_times(const std::string& text, const std::strin
   return std::nullopt;
 }
 
+bool has_times(const std::string& folder, const std::string& fingerprint) {
+  std::error_code error;
+  return !folder.empty() && std::filesystem::exists(times_path(folder, fingerprint), error);
+}
+
 std::shared_ptr<const KernelTimes> load_times(const std::string& folder,
                                               const std::string& fingerprint) {
-  if (folder.empty()) return nullptr;
+  if (!has_times(folder, fingerprint)) return nullptr;
   const std::string path = times_path(folder, fingerprint);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return nullptr;
   std::string reason;
   try {
     std::optional<KernelTimes> times =
@@ -199,7 +218,8 @@ void save_times(const std::string& folder, const std::string& fingerprint,
 Bytes held_bytes(const KernelTimes& times) {
   constexpr Bytes kPerNumber{128};  // a line of text, and a table that doubles
   return kPerNumber *
-         static_cast<int64_t>(times.seconds.entries().size() + times.factors.entries().size());
+         static_cast<int64_t>(times.seconds.entries().size() + times.factors.entries().size() +
+                              times.rates.entries().size());
 }
 
 std::string date_of_today() {

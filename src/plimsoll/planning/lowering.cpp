@@ -42,17 +42,32 @@ graph::Graph with_packs(const graph::Graph& graph, const backend::Backend& backe
 Lowering::Lowering(const layers::Model& model, const layers::CompileOptions& compile,
                    const layers::BatchSizes& batches, const PlanRequest& request)
     : request_(request), fused_(layers::build_programs(model, compile, batches)) {
+  fuse(fused_);
+  if (!request.any_data || batches.train < 2 || batches.train_tail > 0) return;
+  layers::BatchSizes with_tail = batches;
+  with_tail.train_tail = batches.train - 1;
+  tailed_ = layers::build_programs(model, compile, with_tail);
+  fuse(*tailed_);
+}
+
+void Lowering::fuse(layers::BuiltPrograms& built) const {
   const std::unique_ptr<backend::Backend> backend = make_backend(0);
-  for (graph::Program& program : fused_.set.programs) {
+  for (graph::Program& program : built.set.programs) {
     program.graph = ops::fuse(program.graph, ops::registry(), backend->offers(), program.batch);
   }
 }
 
-Lowered Lowering::lower(int block_set) const {
-  Lowered made{
-      {{}, fused_.train_inputs, fused_.predict_inputs, fused_.metrics, fused_.learning_rate},
-      make_backend(block_set)};
-  for (const graph::Program& p : fused_.set.programs) {
+Lowered Lowering::lower(int block_set) const { return lower(fused_, block_set); }
+
+std::optional<Lowered> Lowering::lower_with_tail(int block_set) const {
+  if (!tailed_) return std::nullopt;
+  return lower(*tailed_, block_set);
+}
+
+Lowered Lowering::lower(const layers::BuiltPrograms& fused, int block_set) const {
+  Lowered made{{{}, fused.train_inputs, fused.predict_inputs, fused.metrics, fused.learning_rate},
+               make_backend(block_set)};
+  for (const graph::Program& p : fused.set.programs) {
     made.built.set.programs.push_back({p.name, with_packs(p.graph, *made.backend), p.batch});
   }
   const std::optional<std::string> wrong = graph::verify(made.built.set);

@@ -3,6 +3,7 @@
 // Programs as a backend runs them: fused, with packed weights.
 
 #include <memory>
+#include <optional>
 
 #include "backend/kernel/backends.h"
 #include "layers/training/programs.h"
@@ -24,12 +25,19 @@ class Lowering {
            const layers::BatchSizes& batches, const PlanRequest& request);
 
   Lowered lower(int block_set) const;
+  // The same with the programs of a short last batch, where the request has no data that would tell
+  // whether there is one; none: it has, or batches of one sample have no tail.
+  std::optional<Lowered> lower_with_tail(int block_set) const;
 
  private:
   std::unique_ptr<backend::Backend> make_backend(int block_set) const;
 
   const PlanRequest& request_;
   layers::BuiltPrograms fused_;
+  std::optional<layers::BuiltPrograms> tailed_;
+
+  void fuse(layers::BuiltPrograms& built) const;
+  Lowered lower(const layers::BuiltPrograms& fused, int block_set) const;
 };
 
 Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,

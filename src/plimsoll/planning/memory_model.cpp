@@ -133,7 +133,7 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
                         names * kCopiesOfName + saved_plan;
   overhead.data = held.data.held;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
-                    Bytes(names.count() * half_copies / 2) + saved_plan;
+                    Bytes(names.count() * half_copies / 2) + saved_plan + held.times;
   const Bytes making =  // beside graphs, plan and tables
       resident.making + max(graph_bytes(programs) - kStructuresInMaking, Bytes());
   const Bytes start_up = held.given > Bytes() ? making : max(resident.start_up, making);

@@ -80,6 +80,7 @@ struct HeldBeside {
   DataMemory data{};
   Bytes given{};       // what the process held before (zero: it is ours)
   Bytes saved_plan{};  // the text of a plan that is read and not searched for (zero: none)
+  Bytes times{};       // measured ones, until a plan is chosen
 };
 
 // Without reading ahead.

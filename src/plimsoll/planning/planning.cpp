@@ -64,9 +64,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   report::PlanSummary& summary = run.summary;
   describe(model, compile, batches, request, summary);
   const Lowering lowering(model, compile, batches, request);
-  SetAnswer own = ask_by_either(lowering, request);
-  summary.times = describe(request.times);
-  summary.times_measured = request.times.known != nullptr;
+  SetAnswer own = ask_own(lowering, request);
   fill_own_set(own, summary);
   BlockSets found = try_block_sets(lowering, request, std::move(own), summary);
   SetAnswer& chosen = found.chosen;

@@ -13,12 +13,12 @@ report::ProvedBound find_bound(const SetAnswer& answer, bool spill) {
   report::ProvedBound bound;
   std::string proof;
   const Bytes arena = plan::lower_bound(answer.lowered.built.set, answer.catalog(), &proof, spill);
-  bound.bytes = answer.process(arena);
-  if (bound.bytes == answer.overhead.given + answer.overhead.start_up) {
+  bound.bytes = answer.process_bound(arena);
+  if (bound.bytes == answer.least_overhead.given + answer.least_overhead.start_up) {
     bound.proof = "starting the process takes that much, whatever the plan";
   } else {
     bound.proof = fmt::format("{} for the process outside of the arena, and {}",
-                              to_string(answer.overhead.total()), proof);
+                              to_string(answer.least_overhead.total()), proof);
   }
   return bound;
 }

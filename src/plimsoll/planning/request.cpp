@@ -12,7 +12,8 @@ Bytes guard_without_limit() {
 HeldBeside held_beside(const PlanRequest& request) {
   return {.data = request.data,
           .given = request.given,
-          .saved_plan = request.saved_plan ? Bytes(std::ssize(*request.saved_plan)) : Bytes()};
+          .saved_plan = request.saved_plan ? Bytes(std::ssize(*request.saved_plan)) : Bytes(),
+          .times = request.times.known ? held_bytes(*request.times.known) : Bytes()};
 }
 
 layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows) {

@@ -38,6 +38,9 @@ struct PlanRequest {
   uint64_t seed = 0;
   Bytes given;      // what the process held before, where it is not ours (memory_model.h)
   DataMemory data;  // of the data sources
+  // They are not known: `data` is what any may take, and the run may have a short last batch. No
+  // bound that is proved counts either.
+  bool any_data = false;
   int64_t plan_steps = 2 * kPlanStepsPerSecond;
   std::optional<double> max_slowdown;  // the most time against that of the plan without a limit
   std::string without;  // techniques that are switched off (plan/search/techniques.h)

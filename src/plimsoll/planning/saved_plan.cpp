@@ -37,7 +37,8 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
   }
   const plan::Validation verdict = plan::validate(saved, programs, catalog);
   if (!verdict.ok()) throw Error(ErrorKind::kConfig, where + "a valid one: " + verdict.message);
-  answer.overhead = overhead_of(answer.lowered, request);
+  answer.least_overhead = answer.overhead = overhead_of(answer.lowered, request);
+  answer.clone_bytes = clone_bytes_of(programs);
   answer.outcome.smallest = answer.outcome.free_plan = saved.arena_bytes;
   answer.outcome.culprits = plan::find_culprits(saved, programs);
   plan::ProgramFacts facts(programs.programs.front(), catalog);

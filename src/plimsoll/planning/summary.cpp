@@ -59,8 +59,9 @@ void describe(const layers::Model& model, const layers::CompileOptions& compile,
   summary.limit = request.limit;
   summary.max_slowdown = request.max_slowdown;
   summary.guard = guard_text();
+  summary.any_data = request.any_data;
   summary.times = describe(request.times);
-  summary.times_measured = request.times.known != nullptr;
+  summary.times_measured = has_calls(request.times);
 }
 
 void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
@@ -68,7 +69,9 @@ void fill_own_set(const SetAnswer& own, report::PlanSummary& summary) {
   summary.free_plan = own.process(own.outcome.free_plan);
   summary.culprits = own.outcome.culprits;
   summary.searched_all = !own.outcome.cut_short;
-  summary.smallest_is_proved = own.outcome.smallest <= own.outcome.lower_bound;
+  summary.smallest_is_proved =
+      own.outcome.smallest <= own.outcome.lower_bound &&
+      own.process(own.outcome.smallest) <= own.process_bound(own.outcome.lower_bound);
   if (own.spilled) {
     // Whoever may use a file need not.
     summary.smallest_with_spill =
@@ -119,6 +122,9 @@ ProcessOverhead fill_chosen(const SetAnswer& chosen, const PlanRequest& request,
   if (plan != nullptr) overhead.ahead = left_for_reading_ahead(request, summary.predicted_process);
   summary.predicted_process = process_bytes(overhead, summary.planned_arena);
   summary.parts = memory_parts(overhead, state, summary.planned_arena);
+  for (report::MemoryPart& part : summary.parts) {
+    if (request.any_data && part.name == "data buffers") part.name += ", of any source";
+  }
   summary.accounted = accounted_parts(overhead, summary.planned_arena);
   return overhead;
 }

@@ -55,7 +55,10 @@ void measure_disk(const PlanRequest& request, KernelTimes& times) {
 // `known`: what was measured before, which stays where it is not measured again.
 KernelTimes measure(const Lowered& lowered, const PlanRequest& request, KernelTimes known) {
   // Room for this model's own.
-  if (known.seconds.entries().size() > backend::KeyedNumbers::kMost / 2) known = {};
+  if (known.seconds.entries().size() > backend::KeyedNumbers::kMost / 2) {
+    known.seconds = {};
+    known.factors = {};
+  }
   known.date = date_of_today();
   const Bytes room = find_room(lowered, request);
   if (room <= Bytes()) return known;  // the limit is refused in a moment
@@ -71,12 +74,7 @@ TimesOptions find_times(const layers::Model& model, const layers::CompileOptions
                         const layers::BatchSizes& batches, const PlanRequest& request) {
   TimesOptions times = request.times;
   if (times.known || (times.folder.empty() && !times.tune)) return times;
-  const std::string name =
-      request.backend.empty() ? std::string(backend::default_backend()) : request.backend;
-  backend::KernelSetOptions options;
-  options.threads = request.threads;
-  const std::string fingerprint =
-      times_fingerprint(backend::make_backend(name, options)->catalog().kernel_set());
+  const std::string fingerprint = times_fingerprint_of(request.backend, request.threads);
   times.known = load_times(times.folder, fingerprint);
   if (!times.tune) return times;
   times.tune = false;
@@ -97,8 +95,14 @@ std::unique_ptr<graph::KernelCatalog> timed_catalog(const backend::Backend& back
   return backend::make_timed_catalog(backend.catalog(), request.times.known, spill_folder(request));
 }
 
+bool has_calls(const TimesOptions& times) {
+  return times.known && !times.known->seconds.entries().empty();
+}
+
 std::string describe(const TimesOptions& times) {
-  return times.known ? "measured here on " + times.known->date : "of the model";
+  if (has_calls(times)) return "measured here on " + times.known->date;
+  if (times.known) return "rates measured here on " + times.known->rated;
+  return times.note.empty() ? "of the model" : "of the model: " + times.note;
 }
 
 }  // namespace plimsoll::planning

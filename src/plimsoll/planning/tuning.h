@@ -20,7 +20,11 @@ TimesOptions find_times(const layers::Model& model, const layers::CompileOptions
 std::unique_ptr<graph::KernelCatalog> timed_catalog(const backend::Backend& backend,
                                                     const PlanRequest& request);
 
-// "measured here on 2026-05-28", or "of the model".
+// Whether calls of kernels were measured, not the machine's rates alone.
+bool has_calls(const TimesOptions& times);
+
+// "measured here on 2026-05-28", "rates measured here on 2026-05-28", or "of the model", with the
+// reason where there is one to tell.
 std::string describe(const TimesOptions& times);
 
 }  // namespace plimsoll::planning

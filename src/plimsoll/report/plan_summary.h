@@ -74,7 +74,8 @@ struct PlanSummary {
   int64_t batch = 0;
   int64_t parameter_count = 0;
   std::string optimizer;
-  std::string data;  // how large the data are, of what, how much is resident; empty: not told
+  std::string data;       // how large the data are, of what, how much is resident; empty: not told
+  bool any_data = false;  // none were named: what any may take is counted, and a short last batch
 
   std::optional<Refusal> refusal{};  // none: it fits
   std::optional<Bytes> limit;        // none: the free plan was asked for

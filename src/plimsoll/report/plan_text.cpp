@@ -87,6 +87,11 @@ std::string about_model(const PlanSummary& summary) {
                   format_count(summary.parameter_count), summary.batch, summary.optimizer);
   if (summary.fits()) text += "; " + step_time(summary);
   text += "\n";
+  if (summary.any_data) {
+    return text +
+           "data: none named; counted are the largest buffers of any source, and a short "
+           "last batch\n";
+  }
   return summary.data.empty() ? text : text + "data: " + summary.data + "\n";
 }
 

@@ -17,10 +17,11 @@ namespace plimsoll::report {
 
 // All runs of one step of a program's plan.
 struct ProfileRow {
-  std::string layer;  // empty: no layer's
-  std::string what;   // the node's or input's name
-  std::string kind;   // "kernel", "data", "transfer", "other"
-  std::string op;     // kernels
+  std::string layer;   // empty: no layer's
+  std::string what;    // the node's or input's name
+  std::string kind;    // "kernel", "data", "transfer", "other"
+  std::string op;      // kernels
+  std::string family;  // of these: "convolution", "dense", "recurrent", "attention", "other"
   int64_t calls = 0;
   double seconds = 0;
   double flops = 0;      // of all runs; 0 where the operator does not say

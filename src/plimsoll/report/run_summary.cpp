@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "report/table.h"
 #include "report/units.h"
 
@@ -28,6 +29,7 @@ std::string to_json(const RunSummary& summary) {
   for (const auto& [part, bytes] : summary.accounted) json["accounted"][part] = bytes.count();
   json["block_set"] = summary.block_set;
   json["kernel_set"] = summary.kernel_set;
+  if (const std::string note = estimate_note(summary); !note.empty()) json["estimate_note"] = note;
   if (!summary.left_out_metrics.empty()) json["left_out_metrics"] = summary.left_out_metrics;
   for (const auto& [name, value] : summary.metrics) {
     json[name] = nullptr;
@@ -43,7 +45,34 @@ std::string peak_words(Bytes measured, Bytes predicted, std::optional<Bytes> lim
          amount(predicted, unit) + ")";
 }
 
+std::string estimate_note(const RunSummary& summary) {
+  constexpr int64_t kLeastSteps = 3;
+  constexpr double kFar = 1.3;
+  constexpr double kBusy = 0.85;  // below, the threads waited or others had the processors
+  const double estimated = summary.estimated_seconds_per_step;
+  if (summary.steps < kLeastSteps || estimated <= 0 || summary.seconds_per_step <= 0) return "";
+  const double factor = summary.seconds_per_step / estimated;
+  if (factor <= kFar && factor >= 1 / kFar) return "";
+  std::string text = fmt::format("a step took {:.2g} times as long as estimated: ", factor);
+  if (factor > 1 && summary.spill > Bytes()) {
+    text += "its plan has a spill file, whose disk may be slower or shared";
+  } else if (factor > 1 && summary.processor_share > 0 && summary.processor_share < kBusy) {
+    text += fmt::format(
+        "its threads had {:.0f} % of their processors' time, the rest went to "
+        "other programs or to waiting for data",
+        100 * summary.processor_share);
+  } else if (summary.times.starts_with("measured")) {
+    text += "kernels were timed one by one, " + summary.times +
+            "; measure again with --tune if the machine was busy then";
+  } else {
+    text += "the estimate is by times " + summary.times +
+            ", which do not know this model's kernels; --tune measures them";
+  }
+  return text;
+}
+
 std::string to_text(const RunSummary& summary) {
+  const std::string note = estimate_note(summary);
   std::string text = summary.stopped ? "stopped after " : "done: ";
   text += format_count(summary.steps) + " steps";
   if (summary.seconds_per_step > 0) {
@@ -53,7 +82,8 @@ std::string to_text(const RunSummary& summary) {
     }
   }
   return text + "; " +
-         peak_words(summary.measured_process, summary.predicted_process, summary.limit) + "\n";
+         peak_words(summary.measured_process, summary.predicted_process, summary.limit) + "\n" +
+         (note.empty() ? "" : "note: " + note + "\n");
 }
 
 }  // namespace plimsoll::report

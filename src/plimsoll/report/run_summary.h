@@ -16,6 +16,9 @@ struct RunSummary {
   bool stopped = false;                   // before its end
   double seconds_per_step = 0;            // median
   double estimated_seconds_per_step = 0;  // by which the plan was chosen; 0: not of these steps
+  std::string times;                      // that it was estimated by, as in plan_summary.h
+  double processor_share = 0;             // of its threads' time in steps; 0: not known
+  Bytes spill;                            // of the spill file; zero: there is none
   Bytes planned_arena;
   Bytes measured_arena;
   Bytes arena_values;  // of it, what state and values take: scratch need not be touched
@@ -30,11 +33,14 @@ struct RunSummary {
   std::vector<std::string> left_out_metrics{};          // a sentence each
 };
 
+// Says that a step took more than 30 % longer or shorter than was estimated, and why; empty where
+// it did not, or where fewer than three steps ran.
+std::string estimate_note(const RunSummary& summary);
 // One JSON object, indented by two; metrics that are not finite are null.
 std::string to_json(const RunSummary& summary);
 // "peak 22.8 of 64.0 MiB (predicted 28.0 MiB)".
 std::string peak_words(Bytes measured, Bytes predicted, std::optional<Bytes> limit);
-// One line: steps and their time, the peak against limit and prediction.
+// A line: steps and their time, the peak against limit and prediction; and estimate_note().
 std::string to_text(const RunSummary& summary);
 
 }  // namespace plimsoll::report

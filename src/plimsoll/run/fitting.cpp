@@ -219,6 +219,9 @@ FitResult Fitting::finish(train::History history) {
   summary.stopped = history.interrupted;
   summary.seconds_per_step = history.seconds_per_step;
   summary.estimated_seconds_per_step = session().summary().seconds_per_step;
+  summary.times = session().summary().times;
+  summary.spill = session().summary().spill;
+  summary.processor_share = history.processor_share;
   fill_memory(session(), summary);  // of the writing too
   if (!history.epochs.empty()) summary.metrics = history.epochs.back().metrics;
   summary.passed_limit = summary.passed_limit || passed_limit_;

@@ -43,6 +43,7 @@ struct Settings {
   std::string plan;                    // a saved plan's file, to be run as it is
   std::string times;                   // folder of measured times, or "none"; empty: the user's
   bool tune = false;                   // measures times first, and keeps them there
+  std::string times_note;              // why there are no rates of this machine, for people
   planning::SpillUse spill = planning::SpillUse::kIfNeeded;
   std::optional<Bytes> spill_limit;  // none: half of what is free
   std::string spill_directory;       // empty: the first that will do (base/spill_folder.h)

@@ -11,6 +11,7 @@
 #include "base/fork.h"
 #include "base/format.h"
 #include "base/spill_folder.h"
+#include "data/any_source.h"
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"
 #include "layers/training/batch_norm_groups.h"
@@ -30,6 +31,17 @@ layers::CompileOptions with_precision(layers::CompileOptions compile, const Sett
 planning::DataMemory memory_of(const data::Dataset& dataset, int64_t batch) {
   return {dataset.resident_bytes(), dataset.wants_ahead(batch, data::Shuffle::kNone),
           train::opening_of(dataset)};
+}
+
+// Of data that nobody has named yet. In a process that is somebody else's they are its arrays.
+planning::DataMemory any_data(const layers::Model& model, const layers::CompileOptions& compile,
+                              bool guest) {
+  data::DatasetOptions set;
+  name_ports(model, compile, set);
+  const data::AnySource source =
+      guest ? data::largest_array_source(set.inputs, set.outputs)
+            : data::largest_usual_source(set.inputs, set.outputs, set.threads);
+  return {source.held, Bytes(), {source.opening, source.opened}};
 }
 
 }  // namespace
@@ -160,6 +172,9 @@ planning::PlannedRun Run::plan(const FitRequest& asked, const std::string& why,
     request.data = data.memory;
     request.data.ahead = data.train->wants_ahead(settings.batch, data.train->usual_shuffle());
     description = data::describe(*data.train);
+  } else {
+    request.any_data = true;
+    request.data = any_data(model_, compile, settings.given > Bytes());
   }
   const layers::BatchSizes batches = planning::batch_sizes(settings.batch, rows);
   listener.planning(planning::searching(settings.memory));

@@ -81,6 +81,7 @@ planning::PlanRequest plan_request(const Settings& settings) {
   request.spill_directory = settings.spill_directory;
   request.spill_limit = settings.spill_limit;
   request.times = planning::named_times(settings.times, settings.tune);
+  request.times.note = settings.times_note;
   return request;
 }
 

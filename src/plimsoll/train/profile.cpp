@@ -22,6 +22,22 @@ const char* kind_name(StepTime::Kind kind) {
   return "other";
 }
 
+const char* family_name(graph::OpFamily family) {
+  switch (family) {
+    case graph::OpFamily::kConvolution:
+      return "convolution";
+    case graph::OpFamily::kDense:
+      return "dense";
+    case graph::OpFamily::kRecurrent:
+      return "recurrent";
+    case graph::OpFamily::kAttention:
+      return "attention";
+    case graph::OpFamily::kOther:
+      break;
+  }
+  return "other";
+}
+
 double bytes_of(const std::vector<graph::ValueType>& types, int64_t batch) {
   double bytes = 0;
   for (const graph::ValueType& type : types) {
@@ -43,6 +59,7 @@ report::ProfileRow describe(const StepTime& time, const graph::Program& program,
   const std::vector<graph::ValueType> outputs = graph::output_types(program.graph, time.node);
   row.layer = node.layer;
   row.op = node.op->name();
+  row.family = family_name(node.op->traits().work.family);
   if (node.op->traits().view) return row;
   const bool batched =
       graph::find_axis(graph::axes_of(program.graph, time.node), graph::kBatchAxis) >= 0;

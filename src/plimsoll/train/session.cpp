@@ -21,11 +21,10 @@
 #include "report/plan_text.h"
 #include "report/units.h"
 #include "train/profile.h"
+#include "train/step_seconds.h"
 
 namespace plimsoll::train {
 namespace {
-
-constexpr size_t kTimedSteps = 1024;
 
 // What all sessions that live hold.
 std::atomic<int64_t> held_by_sessions{0};
@@ -110,22 +109,6 @@ DoesNotFit::DoesNotFit(report::PlanSummary summary)
                         "the same run, which tells what else would do.",
                         report::refusal_sentence(summary), to_string(report::needed(summary)))),
       summary_(std::make_shared<report::PlanSummary>(std::move(summary))) {}
-
-// The last steps' times, in a fixed ring: long runs keep no more.
-struct Session::StepTimes {
-  std::array<double, kTimedSteps> seconds{};
-  size_t count = 0;
-
-  void add(double value) { seconds[count++ % kTimedSteps] = value; }
-  double median() const {
-    const size_t kept = std::min(count, kTimedSteps);
-    if (kept == 0) return 0;
-    std::vector<double> sorted(seconds.begin(), seconds.begin() + static_cast<ptrdiff_t>(kept));
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(kept / 2),
-                     sorted.end());
-    return sorted[kept / 2];
-  }
-};
 
 Session::Session(const layers::Model& model, const layers::CompileOptions& compile,
                  const SessionOptions& options, const planning::RowCounts& rows,
@@ -495,7 +478,7 @@ struct Session::Loop {
   data::BatchSource batches;
   std::optional<data::BatchSource> validation;
   History history;
-  StepTimes times;
+  StepSeconds times;
   SteadyClock clock;
   report::ProgressView* progress = nullptr;
   report::ProgressState state;
@@ -520,9 +503,10 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
   state.samples = 0;
   for (state.step = position.batches; state.step < state.step_count && !done(loop, options);) {
     const double start = loop.clock.seconds();
+    loop.times.begin();
     const double loss = run_step(loop.batches, position.epoch, state.step, "train", true);
     const double now = loop.clock.seconds();
-    loop.times.add(now - start);
+    loop.times.end(now - start);
     state.samples += loop.batches.rows_in(state.step);
     position.batches = ++state.step;
     ++step_;
@@ -603,6 +587,7 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
   }
   loop.history.interrupted = stopped(options);
   loop.history.seconds_per_step = loop.times.median();
+  loop.history.processor_share = loop.times.processor_share(plan().threads);
   return std::move(loop.history);
 }
 

@@ -97,6 +97,7 @@ struct History {
   int64_t steps = 0;
   Position position;            // where it ended
   double seconds_per_step = 0;  // median
+  double processor_share = 0;   // of the time of its threads in steps; 0: not known
   bool interrupted = false;     // by request_stop() or FitOptions::stop
 };
 
@@ -188,7 +189,6 @@ class Session {
   void forget_stop() { stop_.store(false, std::memory_order_relaxed); }
 
  private:
-  struct StepTimes;
   void check_limit(bool closely) const;
   // What follows every run of a program.
   void end_run() const;

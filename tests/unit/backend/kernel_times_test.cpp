@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "backend/kernel/backends.h"
 #include "graph/builder.h"
 #include "ops/registry.h"
@@ -60,6 +62,45 @@ TEST(KernelTimes, WhatWasNotMeasuredIsTheEstimateTimesAFactor) {
   EXPECT_EQ(ask(*timed, 0, other), 3 * ask(own, 0, other));
   EXPECT_EQ(ask(*timed, 2, {4, 5}), 7 * ask(own, 2, {4, 5}));
   EXPECT_EQ(ask(*timed, 3, {4}), ask(own, 3, {4}));
+}
+
+TEST(KernelTimes, ARateHoldsForCallsThatAreAlike) {
+  const Graph graph = dense_layers();
+  const auto backend = make_backend("reference", {});
+  const graph::KernelCatalog& own = backend->catalog();
+  const std::vector<int64_t> block = {4, 6};
+  const RateKeys keys = rate_keys(graph, NodeId(0), 16, block);
+  EXPECT_EQ(keys.alike, rate_keys(graph, NodeId(1), 32, std::vector<int64_t>{2, 6}).alike);
+  EXPECT_EQ(keys.named, rate_keys(graph, NodeId(2), 16, std::vector<int64_t>{4, 5}).named);
+  // As many numbers as no cache has.
+  const std::vector<int64_t> many = {1 << 20, 6};
+  EXPECT_NE(keys.alike, rate_keys(graph, NodeId(0), 1 << 20, many).alike);
+  EXPECT_EQ(keys.named, rate_keys(graph, NodeId(0), 1 << 20, many).named);
+  EXPECT_NE(keys.family, rate_keys(graph, NodeId(3), 16, std::vector<int64_t>{4}).family);
+
+  const auto ratio = [&](const KernelTimes& times, std::span<const int64_t> extents) {
+    const auto timed = make_timed_catalog(own, std::make_shared<const KernelTimes>(times), "");
+    return timed->seconds(graph, NodeId(0), 1 << 20, extents) /
+           own.seconds(graph, NodeId(0), 1 << 20, extents);
+  };
+  KernelTimes times;
+  times.rates.set(keys.family, 2);
+  EXPECT_DOUBLE_EQ(ratio(times, block), 2);
+  times.rates.set(keys.named, 3);
+  EXPECT_DOUBLE_EQ(ratio(times, block), 3);
+  times.rates.set(keys.alike, 4);
+  EXPECT_DOUBLE_EQ(ratio(times, block), 4);
+  EXPECT_DOUBLE_EQ(ratio(times, many), 3);
+  times.factors.set(operator_key(graph, NodeId(0)), 5);  // of this model's kernels
+  EXPECT_DOUBLE_EQ(ratio(times, block), 5);
+}
+
+TEST(KernelTimes, RatesAreStepsOfAQuarterOfAnOctave) {
+  EXPECT_EQ(rounded_rate(1), 1);
+  EXPECT_EQ(rounded_rate(1.08), 1);
+  EXPECT_DOUBLE_EQ(rounded_rate(1.1), std::exp2(0.25));
+  EXPECT_DOUBLE_EQ(rounded_rate(3e9), rounded_rate(3.1e9));
+  EXPECT_EQ(rounded_rate(0), 0);
 }
 
 TEST(KernelTimes, OnlyTimesAreOthers) {

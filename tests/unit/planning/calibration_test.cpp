@@ -19,6 +19,8 @@ KernelTimes some_times() {
   times.seconds.set(77, 1.25e-5);
   times.seconds.set(3, 0.125);
   times.factors.set(uint64_t{1} << 63, 1.5);
+  times.rated = "2026-05-29";
+  times.rates.set(5, 1.189207115002721);
   return times;
 }
 

@@ -1,6 +1,7 @@
 #include "backend/kernel/kernel_times.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/hash.h"
 #include "graph/op.h"
@@ -60,6 +61,7 @@ class TimedCatalog final : public graph::KernelCatalog {
     if (seconds != nullptr) return *seconds;
     const double* factor = times_->factors.find(key);
     if (factor == nullptr) factor = times_->factors.find(operator_key(graph, node));
+    if (factor == nullptr) factor = find_rate(rate_keys(graph, node, batch, extents));
     return catalog_.seconds(graph, node, batch, extents) * (factor == nullptr ? 1 : *factor);
   }
   double spill_seconds(Bytes bytes) const override {
@@ -73,12 +75,68 @@ class TimedCatalog final : public graph::KernelCatalog {
   }
 
  private:
+  const double* find_rate(const RateKeys& keys) const {
+    for (const uint64_t key : {keys.alike, keys.named, keys.family}) {
+      const double* rate = times_->rates.find(key);
+      if (rate != nullptr) return rate;
+    }
+    return nullptr;
+  }
+
   const KernelCatalog& catalog_;
   std::shared_ptr<const KernelTimes> times_;
   double spilled_ = 0;  // bytes a second; 0: not measured
 };
 
+// Elements of a call that has `rows` of the batch; other axes are counted in full.
+double bytes_of(const graph::ValueType& type, int64_t rows) {
+  const double each =
+      type.dtype == DType::kBits ? 0.125 : static_cast<double>(element_bytes(type.dtype).count());
+  return each * static_cast<double>(type.shape.element_count(rows));
+}
+
+// Where operands of so many bytes lie: beside a thread, in the caches, in memory.
+uint64_t working_set(double bytes) {
+  constexpr double kOneThread = 128 << 10;
+  constexpr double kCaches = 4 << 20;
+  return bytes < kOneThread ? 0 : bytes < kCaches ? 1 : 2;
+}
+
+// Operations a byte, by powers of eight.
+uint64_t intensity(double flops, double bytes) {
+  const double each = flops / std::max(bytes, 1.0);
+  return each < 1 ? 0 : each < 8 ? 1 : each < 64 ? 2 : 3;
+}
+
 }  // namespace
+
+RateKeys rate_keys(const Graph& graph, NodeId node, int64_t batch,
+                   std::span<const int64_t> extents) {
+  const graph::Node& source = graph.node(node);
+  const std::vector<graph::ValueType> inputs = graph::input_types(graph, node);
+  const std::vector<graph::ValueType> outputs = graph::output_types(graph, node);
+  const int axis = graph::find_axis(graph::axes_of(graph, node), graph::kBatchAxis);
+  const int64_t rows = axis < 0 ? batch : extents[static_cast<size_t>(axis)];
+  double bytes = 0;
+  for (const graph::ValueType& type : inputs) bytes += bytes_of(type, rows);
+  for (const graph::ValueType& type : outputs) bytes += bytes_of(type, rows);
+  const double samples = axis < 0 ? 1 : static_cast<double>(rows);
+  const double flops = samples * source.op->flops_per_sample({source.attributes, inputs, outputs});
+  const graph::OpWork work = source.op->traits().work;
+  const DType precision = inputs.empty() ? outputs.front().dtype : inputs.front().dtype;
+  Fingerprint named;
+  named.add("rate").add(source.op->name()).add(to_string(precision));
+  Fingerprint family;
+  family.add("rates").add(static_cast<uint64_t>(work.family));
+  family.add(static_cast<uint64_t>(work.pass)).add(to_string(precision)).add(working_set(bytes));
+  RateKeys keys{.named = named.value(), .family = family.value()};
+  keys.alike = named.add(working_set(bytes)).add(intensity(flops, bytes)).value();
+  return keys;
+}
+
+double rounded_rate(double number) {
+  return number > 0 ? std::exp2(std::round(std::log2(number) * 4) / 4) : number;
+}
 
 uint64_t node_key(const Graph& graph, NodeId node, int64_t batch) {
   const graph::Node& source = graph.node(node);

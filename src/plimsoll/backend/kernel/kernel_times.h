@@ -6,7 +6,8 @@
 // They stand in for a backend's estimates where plans are chosen, and nowhere else: blocks, kernels
 // and scratch are the backend's own, so that no result depends on a measurement. What was not
 // measured is the backend's estimate times a factor: of the same node's other calls, or else of the
-// operator's; without either it is the estimate.
+// operator's; without either, times the machine's rate for such calls; without any it is the
+// estimate.
 
 #include <cstdint>
 #include <memory>
@@ -24,6 +25,19 @@ uint64_t node_key(const graph::Graph& graph, graph::NodeId node, int64_t batch);
 // And of a call of these concrete extents.
 uint64_t call_key(uint64_t node_key, std::span<const int64_t> extents);
 uint64_t operator_key(const graph::Graph& graph, graph::NodeId node);
+
+// What rates are kept by: calls of one operator and precision with about as much arithmetic per
+// byte, whose operands lie alike (in a thread's cache, in the others, in memory); and those of one
+// family of operators.
+struct RateKeys {
+  uint64_t alike = 0;   // operator, precision, arithmetic per byte, where operands lie
+  uint64_t named = 0;   // operator, precision
+  uint64_t family = 0;  // family, pass, precision, where operands lie
+};
+RateKeys rate_keys(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                   std::span<const int64_t> extents);
+// To the nearest step of 2^(1/4), so that two measurements of one machine are mostly one number.
+double rounded_rate(double number);
 
 // Numbers by key.
 class KeyedNumbers {
@@ -54,6 +68,8 @@ struct KernelTimes {
   std::string date{};      // "2026-05-28"
   KeyedNumbers seconds{};  // of calls, by call_key
   KeyedNumbers factors{};  // measured over estimated, by node_key and by operator_key
+  std::string rated{};     // when the rates were measured; empty: they were not
+  KeyedNumbers rates{};    // measured over estimated, by the numbers of RateKeys
   double copied = 0;       // bytes a second from memory to memory; 0: not measured
   std::vector<DiskSpeed> disks{};
   friend bool operator==(const KernelTimes&, const KernelTimes&) = default;

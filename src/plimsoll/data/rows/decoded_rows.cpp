@@ -25,6 +25,12 @@ constexpr Bytes kPerWorker = 112_KiB;
 // most that was measured.
 constexpr Bytes kLibraries = 1_MiB;
 
+// Decoded samples of so many elements that there is room for, one of them the reader's.
+int64_t slot_count(int64_t elements, const Decoding& decoding) {
+  const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
+  return std::clamp<int64_t>(decoding.slots.count() / bytes, decoding.threads + 2, kMostSlots) + 1;
+}
+
 class DecodedRows final : public RowSource {
  public:
   DecodedRows(std::shared_ptr<const SampleFiles> files, std::vector<int64_t> row_shape,
@@ -33,15 +39,12 @@ class DecodedRows final : public RowSource {
         row_shape_(std::move(row_shape)),
         elements_(fixed_shape(row_shape_).element_count(1)),
         origin_(files_->path()),
-        working_(decoding.working) {
-    const int64_t bytes = elements_ * static_cast<int64_t>(sizeof(float));
-    const int64_t slots =
-        std::clamp<int64_t>(decoding.slots.count() / bytes, decoding.threads + 2, kMostSlots);
-    slots_.resize(static_cast<size_t>(slots + 1));
+        decoding_(decoding) {
+    slots_.resize(static_cast<size_t>(slot_count(elements_, decoding)));
     // Left untouched: pages are taken when samples arrive.
     values_ =
         std::make_unique_for_overwrite<float[]>(slots_.size() * static_cast<size_t>(elements_));
-    announced_.reserve(static_cast<size_t>(slots));
+    announced_.reserve(slots_.size() - 1);
     for (int i = 0; i <= decoding.threads; ++i) decoders_.push_back(make());
   }
   ~DecodedRows() override {
@@ -60,11 +63,8 @@ class DecodedRows final : public RowSource {
   const std::string& origin() const override { return origin_; }
   std::string name_of(int64_t row) const override { return files_->file(row); }
   Bytes resident_bytes() const override {
-    const auto slots = static_cast<int64_t>(slots_.size());
-    const auto threads = static_cast<int64_t>(decoders_.size());
-    return kLibraries + files_->resident_bytes() +
-           Bytes(slots * elements_ * static_cast<int64_t>(sizeof(float))) +
-           (decoders_.front()->resident_bytes() + working_ + kPerWorker) * threads;
+    return files_->resident_bytes() +
+           decoded_bytes(elements_, decoders_.front()->resident_bytes(), decoding_);
   }
   Bytes opened_bytes() const override { return files_->resident_bytes(); }
   bool can_read_as(DType dtype) const override {
@@ -184,7 +184,7 @@ class DecodedRows final : public RowSource {
   std::vector<int64_t> row_shape_;
   int64_t elements_;
   std::string origin_;
-  Bytes working_;
+  Decoding decoding_;
   std::unique_ptr<float[]> values_;
   std::vector<std::unique_ptr<SampleDecoder>>
       decoders_;  // of the workers; the reader's own is the last
@@ -267,6 +267,12 @@ std::vector<bool> find_sound(const SampleFiles& files, const MakeDecoder& make, 
     }
   });
   return {good.begin(), good.end()};
+}
+
+Bytes decoded_bytes(int64_t elements, Bytes decoder, const Decoding& decoding) {
+  const int64_t values = slot_count(elements, decoding) * elements;
+  return kLibraries + Bytes(values * static_cast<int64_t>(sizeof(float))) +
+         (decoder + decoding.working + kPerWorker) * (decoding.threads + 1);
 }
 
 std::unique_ptr<RowSource> decoded_rows(std::shared_ptr<const SampleFiles> files,

@@ -52,6 +52,10 @@ struct Decoding {
   Bytes slots = 8_MiB;  // of all of them together, unless one needs more
 };
 
+// What rows of so many elements hold beside the files' own tables, where each decoder takes
+// `decoder` beside what it works in.
+Bytes decoded_bytes(int64_t elements, Bytes decoder, const Decoding& decoding);
+
 // Samples of `row_shape` of the files, in its order.
 std::unique_ptr<RowSource> decoded_rows(std::shared_ptr<const SampleFiles> files,
                                         std::vector<int64_t> row_shape, const MakeDecoder& make,

@@ -16,15 +16,21 @@ namespace plimsoll::plan {
 
 class AllFacts {
  public:
-  AllFacts(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog);
+  AllFacts(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
+           const graph::KernelCatalog* choice = nullptr);
 
   // One per program, in their order.
   const std::vector<std::unique_ptr<ProgramFacts>>& all() const { return all_; }
   ProgramFacts& of(size_t program) const { return *all_[program]; }
+  // By the times of another catalog (PlanOptions::choice); null: plans are chosen by these.
+  ProgramFacts* choice_of(size_t program) const {
+    return choice_.empty() ? nullptr : choice_[program].get();
+  }
 
  private:
   std::vector<std::shared_ptr<const void>> remembered_;  // by the catalog, while this lives
   std::vector<std::unique_ptr<ProgramFacts>> all_;
+  std::vector<std::unique_ptr<ProgramFacts>> choice_;
 };
 
 struct LowerBound {

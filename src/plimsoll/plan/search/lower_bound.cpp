@@ -120,10 +120,12 @@ std::string prove(Bytes state, bool spill, const graph::Program& program, NodeId
 
 }  // namespace
 
-AllFacts::AllFacts(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog) {
+AllFacts::AllFacts(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
+                   const graph::KernelCatalog* choice) {
   for (const graph::Program& program : programs.programs) {
     remembered_.push_back(catalog.remember(program.graph));
     all_.push_back(std::make_unique<ProgramFacts>(program, catalog));
+    if (choice != nullptr) choice_.push_back(std::make_unique<ProgramFacts>(program, *choice));
   }
 }
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "plan/search/all_facts.h"
-#include "plan/search/search.h"
+#include "plan/search/choice.h"
 #include "plan/tree/complete.h"
 #include "plan/tree/tree.h"
 
@@ -23,13 +23,16 @@ Frontiers search_all(const graph::ProgramSet& programs, const AllFacts& all,
                      const PlanOptions& options, const Wanted& wanted = {}) {
   Frontiers frontiers;
   place_states(programs, options.gap, {}, frontiers.base);
-  for (const std::unique_ptr<ProgramFacts>& facts : all.all()) {
-    Searched searched = search_program(*facts, frontiers.base.states, options, wanted);
+  for (size_t p = 0; p < all.all().size(); ++p) {
+    Searched searched =
+        search_by(all.of(p), all.choice_of(p), frontiers.base.states, options, wanted);
     frontiers.programs.push_back(std::move(searched.candidates));
     frontiers.cut_short |= searched.cut_short;
     if (frontiers.programs.size() > 1) continue;
-    frontiers.plain = std::move(searched.plain);
-    for (FrontierPoint& point : frontiers.plain) point.arena_bytes += frontiers.base.state_bytes;
+    for (PlainPlan& plain : searched.plain) {
+      plain.point.arena_bytes += frontiers.base.state_bytes;
+      frontiers.plain.push_back(std::move(plain.point));
+    }
   }
   return frontiers;
 }
@@ -40,7 +43,8 @@ std::vector<const Candidate*> pick(const Frontiers& frontiers, Bytes bytes) {
   for (const std::vector<Candidate>& candidates : frontiers.programs) {
     const Candidate* best = nullptr;
     for (const Candidate& candidate : candidates) {
-      if (frontiers.base.state_bytes + candidate.arena_bytes <= bytes) best = &candidate;
+      if (frontiers.base.state_bytes + candidate.arena_bytes > bytes) continue;
+      if (best == nullptr || candidate.seconds < best->seconds) best = &candidate;
     }
     if (best == nullptr) return {};
     picks.push_back(best);
@@ -116,7 +120,7 @@ Bytes counted_bytes(const Plan& plan, Bytes clone_bytes) {
 PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCatalog& catalog,
                       const PlanOptions& options) {
   PlanOutcome outcome;
-  const AllFacts facts(programs, catalog);
+  const AllFacts facts(programs, catalog, options.choice);
   LowerBound bound = find_lower_bound(programs, facts, false);
   outcome.lower_bound = bound.bytes;
   Frontiers frontiers = search_all(programs, facts, options);
@@ -124,10 +128,13 @@ PlanOutcome make_plan(const graph::ProgramSet& programs, const graph::KernelCata
   outcome.smallest = arena_of(frontiers, smallest);
   // The first program is the one that is run again and again: the others live in what it needs.
   std::vector<const Candidate*> free = smallest;
-  if (!free.empty()) free.front() = &frontiers.programs.front().back();
+  if (!free.empty()) free.front() = &free_candidate(frontiers.programs.front());
   free = pick(frontiers, arena_of(frontiers, free));
   outcome.free_plan = arena_of(frontiers, free);
   outcome.frontier = find_frontier(frontiers);
+  // What is within 2 % of the fastest and larger is nobody's plan.
+  std::erase_if(outcome.frontier,
+                [&](const FrontierPoint& point) { return point.arena_bytes > outcome.free_plan; });
   outcome.plain = std::move(frontiers.plain);
   outcome.cut_short = frontiers.cut_short;
   Fits free_fits = assemble(frontiers, free, programs, facts, options);

@@ -19,6 +19,11 @@
 namespace plimsoll::plan {
 
 struct PlanOptions {
+  // By whose times plans that fit are chosen; null: by the catalog's that is asked. The catalog's
+  // own decide which plans are looked at, so that what fits, and the smallest arena, are the same
+  // whatever was measured. It has the same blocks and scratch, and outlives the answer.
+  const graph::KernelCatalog* choice = nullptr;
+  bool search_by_choice = false;          // looks at the plans that are best by those times, too
   std::optional<Bytes> arena_limit = {};  // none: the free plan
   int64_t max_steps = 200'000;            // search effort
   Bytes gap = {};                         // bytes kept free between buffers (poisoned in tests)

@@ -1,3 +1,4 @@
+#include <utility>
 #include <variant>
 
 #include "base/error.h"
@@ -53,6 +54,15 @@ std::vector<Candidate> keep_packs_of(std::span<const Candidate> candidates, Prog
     kept.push_back(std::move(twin));
   }
   return kept;
+}
+
+Candidate place_candidate(Schedule schedule, std::string what, Trials& trials,
+                          std::span<const StatePlacement> states, const PlanOptions& options) {
+  Candidate candidate{std::move(schedule), {}, {}, 0, std::move(what)};
+  ProgramPlan plan = trials.build(candidate.schedule);
+  candidate.spill = place_schedule(candidate.schedule, trials.facts(), states, options, plan);
+  candidate.arena_bytes = plan.arena_bytes + options.clone_bytes * count_clones(plan);
+  return candidate;
 }
 
 ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,

@@ -212,7 +212,9 @@ class Search {
   }
 
   void note_plain(size_t score, const std::string& what) {
-    plain_.push_back({scores_[score].load, scores_[score].seconds, what});
+    const Score& noted = scores_[score];
+    plain_.push_back({{noted.load, noted.seconds, what}, schedule_of(noted)});
+    plain_.back().schedule.phasing = phasing_;
   }
   // The smallest of the scores from `first` on, if there are any.
   void note_smallest(size_t first, const std::string& what) {
@@ -650,7 +652,7 @@ class Search {
   std::vector<std::vector<Cut>> chains_;
   std::vector<size_t> checkpoints_;  // the scores of checkpoints in loops
   size_t whole_ = 0;                 // the score of the whole batch with everything kept
-  std::vector<FrontierPoint> plain_;
+  std::vector<PlainPlan> plain_;
 };
 
 }  // namespace

@@ -51,12 +51,16 @@ struct Loaded {
   double seconds = 0;
 };
 
+// A plan that anyone would make, not placed.
+struct PlainPlan {
+  FrontierPoint point;  // the bytes alive at once, which no placement can undercut
+  Schedule schedule;
+};
+
 struct Searched {
   // By rising arena, seconds strictly falling; the last one is the free plan. Never empty.
   std::vector<Candidate> candidates;
-  // What the plans that anyone would make need: the bytes alive at once, which no placement can
-  // undercut.
-  std::vector<FrontierPoint> plain;
+  std::vector<PlainPlan> plain;
   // What was scored without deferred updates, placed or not: by rising bytes alive at once.
   std::vector<Loaded> scored;
   bool cut_short = false;  // with more effort more would have been tried
@@ -77,6 +81,10 @@ Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> sta
                         const PlanOptions& options, const Wanted& wanted = {});
 
 int64_t count_clones(const ProgramPlan& plan);
+
+// A schedule placed: the candidate of that name, its seconds left at 0.
+Candidate place_candidate(Schedule schedule, std::string what, Trials& trials,
+                          std::span<const StatePlacement> states, const PlanOptions& options);
 
 // The candidate's plan, complete but for the totals of the whole plan.
 ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,

@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 #include "plan/search/all_facts.h"
-#include "plan/search/search.h"
+#include "plan/search/choice.h"
 #include "plan/tree/complete.h"
 #include "plan/tree/spill_placement.h"
 
@@ -30,9 +30,9 @@ SpillPlacement search(const graph::ProgramSet& programs, const AllFacts& all,
                       const Wanted& wanted = {}) {
   SpillPlacement placement;
   place_states(programs, options.gap, spilled, placement.base);
-  for (const std::unique_ptr<ProgramFacts>& facts : all.all()) {
+  for (size_t p = 0; p < all.all().size(); ++p) {
     placement.programs.push_back(
-        search_program(*facts, placement.base.states, options, wanted).candidates);
+        search_by(all.of(p), all.choice_of(p), placement.base.states, options, wanted).candidates);
   }
   return placement;
 }
@@ -127,7 +127,7 @@ std::optional<SpilledPlans> make_spilled_plans(const graph::ProgramSet& programs
                                                const PlanOptions& options, Bytes most) {
   PlanOptions each = options;
   const std::vector<std::set<std::string>> sets = find_sets(programs, each);
-  const AllFacts facts(programs, catalog);
+  const AllFacts facts(programs, catalog, options.choice);
   std::vector<SpillPlacement> placements;
   placements.reserve(sets.size());
   for (const std::set<std::string>& spilled : sets) {

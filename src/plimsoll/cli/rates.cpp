@@ -1,0 +1,137 @@
+#include "cli/rates.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/process_memory.h"
+#include "base/spill_folder.h"
+#include "cli/exit_code.h"
+#include "planning/rates.h"
+
+extern char** environ;
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr const char* kWord = "--measure-rates";
+constexpr int kWords = 7;  // the program, kWord, folder, backend, threads, spill folder, limit
+constexpr std::chrono::seconds kMost(20);
+
+bool can_write(const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  return !failed && ::access(folder.c_str(), W_OK) == 0;
+}
+
+// Where a spill file would be; empty: nowhere.
+std::string spill_folder(const run::Settings& settings) {
+  if (settings.spill == planning::SpillUse::kNever) return "";
+  try {
+    return choose_spill_folder(settings.spill_directory);
+  } catch (const Error&) {
+    return "";  // said where a file is wanted
+  }
+}
+
+// What the measuring process may take: this one waits meanwhile.
+Bytes left_beside_us(const run::Settings& settings) {
+  const Bytes limit = settings.memory.value_or(planning::guard_without_limit());
+  const Bytes ours = read_process_memory().now();
+  return limit > ours ? limit - ours : Bytes();
+}
+
+// The exit code; none: it could not be started, or took too long and was ended.
+std::optional<int> run_and_wait(const std::vector<std::string>& words) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t silence;
+  posix_spawn_file_actions_init(&silence);
+  posix_spawn_file_actions_addopen(&silence, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&silence, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&silence, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  const int failed =
+      ::posix_spawn(&child, "/proc/self/exe", &silence, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&silence);
+  if (failed != 0) return std::nullopt;
+  const auto until = std::chrono::steady_clock::now() + kMost;
+  int status = 0;
+  for (;;) {
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended < 0 && errno != EINTR) return std::nullopt;
+    if (ended == child) break;
+    if (std::chrono::steady_clock::now() > until) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+      return std::nullopt;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  if (!WIFEXITED(status)) return std::nullopt;
+  return WEXITSTATUS(status);
+}
+
+int64_t read_number(const char* word) {
+  int64_t number = 0;
+  std::from_chars(word, word + std::strlen(word), number);
+  return number;
+}
+
+// Kernels that are measured at all: the others' plans are for tests.
+bool has_rates(const std::string& backend) {
+  return backend.empty() || backend == "onednn" || backend == "cpu";
+}
+
+}  // namespace
+
+void measure_rates_once(run::Settings& settings) {
+  const planning::TimesOptions times = planning::named_times(settings.times, settings.tune);
+  if (!settings.plan.empty() || times.folder.empty()) return;
+  if (!has_rates(settings.backend)) return;
+  if (!planning::lacks_rates(times, settings.backend, settings.threads)) return;
+  if (!can_write(times.folder)) {
+    settings.times_note = "the folder for measured rates cannot be written";
+    return;
+  }
+  const std::optional<int> code = run_and_wait(
+      {"plimsoll", kWord, times.folder, settings.backend, std::to_string(settings.threads),
+       spill_folder(settings), std::to_string(left_beside_us(settings).count())});
+  if (code == kDone) return;
+  settings.times_note = code == kDoesNotFit ? "the limit has no room to measure rates"
+                                            : "rates could not be measured";
+}
+
+bool is_rates_process(int argc, char** argv) {
+  return argc == kWords && std::strcmp(argv[1], kWord) == 0;
+}
+
+int run_rates_process(int, char** argv) {
+  try {
+    planning::RatesRequest request;
+    request.times = planning::named_times(argv[2], false);
+    request.backend = argv[3];
+    request.threads = static_cast<int>(read_number(argv[4]));
+    request.spill_folder = argv[5];
+    request.limit = Bytes(read_number(argv[6]));
+    return planning::measure_rates(request) ? kDone : kDoesNotFit;
+  } catch (const std::exception&) {
+    return kFileFailure;
+  }
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,83 @@
+#include "planning/rates.h"
+
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/format.h"
+#include "base/spill_folder.h"
+#include "exec/tuning.h"
+#include "planning/lowering.h"
+#include "planning/memory_model.h"
+#include "planning/probes.h"
+
+namespace plimsoll::planning {
+namespace {
+
+using backend::KernelTimes;
+
+// Of all kernels together, of one precision.
+constexpr double kSeconds = 0.5;
+// What the largest call's operands take, and more for copying.
+constexpr Bytes kRoom = 48_MiB;
+constexpr Bytes kDiskSample = 32_MiB;
+
+// Kernels of a probe; false: there is no room.
+bool rate(const layers::Model& model, const PlanRequest& request, layers::Precision precision,
+          KernelTimes& times) {
+  constexpr int64_t kBatch = 16;
+  layers::BatchSizes batches;
+  batches.train = kBatch;
+  const Lowered lowered = lower(model, compile_probe(precision), batches, request, 0);
+  if (!lowered.backend->computes()) return false;
+  const ProcessOverhead overhead =
+      process_overhead(lowered.built.set, *lowered.backend, held_beside(request));
+  if (arena_within(overhead, request.limit.value_or(guard_without_limit())) < kRoom) return false;
+  exec::rate_kernels(lowered.built.set, *lowered.backend, kRoom, kSeconds, times);
+  return true;
+}
+
+void rate_disk(const std::string& folder, KernelTimes& times) {
+  if (folder.empty() || free_space(folder) < kDiskSample * 4) return;
+  backend::DiskSpeed speed = exec::measure_disk(folder, kDiskSample);
+  speed.read = backend::rounded_rate(speed.read);
+  speed.write = backend::rounded_rate(speed.write);
+  std::erase_if(times.disks, [&](const backend::DiskSpeed& disk) { return disk.folder == folder; });
+  times.disks.insert(times.disks.begin(), std::move(speed));
+}
+
+}  // namespace
+
+bool lacks_rates(const TimesOptions& times, const std::string& backend, int threads) {
+  if (times.folder.empty()) return false;
+  const std::string fingerprint = times_fingerprint_of(backend, threads);
+  if (!has_times(times.folder, fingerprint)) return true;
+  const auto known = load_times(times.folder, fingerprint);
+  return known && known->rated.empty();
+}
+
+bool measure_rates(const RatesRequest& request) {
+  PlanRequest plan;
+  plan.backend = request.backend;
+  plan.threads = request.threads;
+  plan.limit = request.limit;
+  const std::string fingerprint = times_fingerprint_of(request.backend, request.threads);
+  const auto known = load_times(request.times.folder, fingerprint);
+  KernelTimes times = known ? *known : KernelTimes{};
+  times.rates = {};
+  for (const auto precision : {layers::Precision::kFloat32, layers::Precision::kBFloat16}) {
+    if (!rate(image_probe(), plan, precision, times)) return false;
+    if (!rate(sequence_probe(), plan, precision, times)) return false;
+  }
+  times.rated = date_of_today();
+  if (times.date.empty()) times.date = times.rated;
+  if (times.copied == 0) times.copied = backend::rounded_rate(exec::measure_copying(kRoom));
+  rate_disk(request.spill_folder, times);
+  std::filesystem::create_directories(request.times.folder);
+  write_text_file(times_path(request.times.folder, fingerprint), print_times(times, fingerprint));
+  return true;
+}
+
+}  // namespace plimsoll::planning
