@@ -45,6 +45,40 @@ def on_floats(
     return Case(build, floats(*shape), floats(outputs), "mse")
 
 
+def spectrograms() -> dict[str, Case]:
+    """Windows by name need scipy in Keras: those of TensorFlow are under the mel spectrograms."""
+    stft = lambda *shape, **options: on_floats(  # noqa: E731
+        lazy(L.STFTSpectrogram, window=None, **options), shape=shape or (50, 2)
+    )
+    mel = lambda **options: on_floats(  # noqa: E731
+        lazy(L.Dense, 90), lazy(L.MelSpectrogram, num_mel_bins=4, sampling_rate=64, **options),
+        shape=(90,),
+    )  # fmt: skip
+    return {
+        "spectrogram": stft(frame_length=12),
+        "spectrogram of magnitudes": stft(
+            mode="magnitude", frame_length=10, frame_step=3, padding="same", expand_dims=True
+        ),
+        "spectrogram of power": stft(mode="psd", frame_length=8, fft_length=20),
+        "spectrogram, real": stft(mode="real", frame_length=9),
+        "spectrogram, both": stft(
+            2, 50, mode="stft", frame_length=8, data_format="channels_first", expand_dims=True
+        ),
+        "spectrogram, imaginary": stft(
+            2, 50, mode="imag", frame_length=8, data_format="channels_first"
+        ),
+        "mel spectrogram": mel(fft_length=32, sequence_stride=10, min_freq=2.0, top_db=6.0),
+        "mel spectrogram of power": mel(
+            fft_length=32,
+            sequence_length=21,
+            sequence_stride=7,
+            power_to_db=False,
+            mag_exp=1.0,
+            window="hamming",
+        ),
+    }
+
+
 def on_tokens(*make: Callable[[], L.Layer], mask_zero: bool = True, steps: bool = False) -> Case:
     """Layers after an embedding; with `steps`, one label for each of them."""
 
@@ -219,6 +253,7 @@ def normalization_cases() -> dict[str, Case]:
         "layer normalization masked": on_tokens(
             lazy(L.LayerNormalization), lazy(L.LSTM, 3), mask_zero=True
         ),
+        **spectrograms(),
         "rms normalization": on_floats(lazy(L.RMSNormalization)),
         "rms normalization of two axes": on_floats(
             lazy(L.RMSNormalization, axis=[1, 2], epsilon=1e-3)
