@@ -546,9 +546,7 @@ def spectra() -> dict[str, Case]:
         "ifft2": on(lambda x: both(ops.ifft2(pair(x)))),
         "rfft": on(lambda x: both(ops.rfft(trained(x)))),
         "rfft with zeros": on(lambda x: both(ops.rfft(trained(x), fft_length=10))),
-        "rfft of a part": on(lambda x: both(ops.rfft(trained(x), fft_length=2))),
         "irfft": on(lambda x: ops.irfft(pair(x))),
-        "irfft of a part": on(lambda x: ops.irfft(pair(x), fft_length=4)),
         "stft": on(lambda x: both(ops.stft(L.Flatten()(trained(x)), 8, 3, 8))),
         "stft from the start": on(
             lambda x: both(

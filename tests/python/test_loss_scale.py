@@ -24,7 +24,7 @@ Y = np.random.default_rng(1).normal(size=(48, 2)).astype("float32")
 
 INNER: dict[str, Callable[[], Any]] = {
     "clipped adam": lambda: OF.Adam(0.01, global_clipnorm=0.5),
-    "nadam": lambda: OF.Nadam(0.01),
+    "a schedule": lambda: OF.RMSprop(OF.schedules.ExponentialDecay(0.01, 3, 0.5), momentum=0.3),
 }
 
 
@@ -117,7 +117,7 @@ def test_a_file_goes_on_here_and_in_keras(
     model = made(optimizer, "mixed_float16", form != "sequential")
     model.fit(X[:16], Y[:16], **FIT)
     arguments = file_of(model, tmp_path, ending)
-    before = state(model)
+    before, steps = state(model), int(model.optimizer.iterations)
     output = tmp_path / f"out{ending}"
     done = run(build_dir, "fit", *arguments, "--batch", 8, "--epochs", 1,
                         "--no-shuffle", "--json", "--output", output)  # fmt: skip
@@ -127,7 +127,8 @@ def test_a_file_goes_on_here_and_in_keras(
     assert again.get_layer("a").compute_dtype == "float16"
     scale = again.optimizer
     assert isinstance(scale, OF.LossScaleOptimizer)
-    assert scale.iterations == (4 + 6 if form == "sequential" else 4 + 5)
+    # Keras itself does not read what is inside of a scale from an .h5 file.
+    assert ending == ".h5" or scale.iterations == steps + (6 if form == "sequential" else 5)
     scaled = OF.LossScaleOptimizer(OF.Adam(0.01), 64.0, 3)
     single = made(scaled if form == "named" else OF.LossScaleOptimizer(OF.Adam()),
                   functional=form != "sequential")  # fmt: skip
@@ -135,7 +136,14 @@ def test_a_file_goes_on_here_and_in_keras(
     for variable, value in zip([*single.variables, *single.optimizer.variables], before):
         variable.assign(value)
     single.fit(X, Y, **FIT | {"epochs": 1})
-    assert_alike(again, single)
+    count = len(single.variables) if ending == ".h5" else None
+    for mine, own in zip(state(again)[:count], state(single)[:count], strict=True):
+        np.testing.assert_allclose(mine, own, rtol=1e-3, atol=1e-5)
+
+
+def test_nadam_inside_of_a_scale_is_refused() -> None:
+    with pytest.raises(plimsoll.Refused, match="loss_scale_optimizer, inner_optimizer"):
+        plimsoll.fit(made(OF.LossScaleOptimizer(OF.Nadam())), X, Y, **FIT)
 
 
 def test_a_limit_changes_no_bit(build_dir: Path, tmp_path: Path) -> None:

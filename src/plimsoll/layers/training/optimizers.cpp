@@ -507,6 +507,10 @@ Optimizer read_optimizer(const Config& config, std::vector<Option>* list) {
     const LossScale scale = read_loss_scale(own);
     optimizer = read_optimizer(inner_optimizer(given.arguments));
     if (optimizer.loss_scale) own.refuse("inner_optimizer", "one without a scale", given.name);
+    if (optimizer.class_name == "Nadam") {
+      own.refuse("inner_optimizer", "another one", optimizer.class_name,
+                 "Keras does not keep its product of momenta there: take Adam, or Nadam alone.");
+    }
     optimizer.loss_scale = scale;
     own.ignore("inner_optimizer");
     read_common(own);
@@ -621,8 +625,7 @@ std::vector<TensorInfo> optimizer_states(const Optimizer& optimizer,
     }
     first += count;
   }
-  // One inside of a scale does not list it.
-  if (optimizer.class_name == "Nadam" && !optimizer.loss_scale) {
+  if (optimizer.class_name == "Nadam") {
     states.push_back({std::string(kMomentumProductState), DType::kFloat32, {}});
   }
   return states;

@@ -111,12 +111,14 @@ class MelSpectrogram final : public Layer {
   }
 
   ValueId convolve(LayerContext& context, ValueId image, const char* side) const {
+    // TensorFlow's window of an odd length is the symmetric one.
+    const bool periodic = length_ % 2 == 0;
     ConstantData waves{.shape = {length_, 1, frequencies()}};
     waves.initializer = complete_initializer(Config::Object{
         {"class_name", "STFT"},
         {"config",
          Config::Object{
-             {"side", side}, {"window", window_}, {"periodic", true}, {"scaling", Config()}}}});
+             {"side", side}, {"window", window_}, {"periodic", periodic}, {"scaling", Config()}}}});
     ConvolutionWindow window;
     window.kernel_size = {length_};
     window.strides = {stride_};
