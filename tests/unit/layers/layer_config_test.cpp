@@ -141,6 +141,10 @@ std::vector<std::pair<std::string, Object>> operator_configurations() {
   };
 }
 
+Config inner_dense() {
+  return Object{{"class_name", "Dense"}, {"config", Object{{"name", "inner"}, {"units", 3}}}};
+}
+
 // A configuration of each other class, with options other than the usual ones.
 std::vector<std::pair<std::string, Object>> configurations() {
   const Config lstm =
@@ -208,10 +212,7 @@ std::vector<std::pair<std::string, Object>> configurations() {
       {"RMSNormalization", {{"axis", 2}, {"epsilon", 1e-5}}},
       {"MelSpectrogram", {{"fft_length", 64}, {"window", "hamming"}, {"num_mel_bins", 12}}},
       {"STFTSpectrogram", {{"mode", "psd"}, {"frame_length", 20}, {"expand_dims", true}}},
-      {"SpectralNormalization",
-       {{"layer",
-         Object{{"class_name", "Dense"}, {"config", Object{{"name", "inner"}, {"units", 3}}}}},
-        {"power_iterations", 2}}},
+      {"SpectralNormalization", {{"layer", inner_dense()}, {"power_iterations", 2}}},
       {"Masking", {{"mask_value", -1.0}}},
       {"MultiHeadAttention", {{"num_heads", 2}, {"key_dim", 3}, {"output_shape", 5}}},
       {"Normalization", {{"axis", -1}, {"mean", Array{1.0, 2.0}}, {"variance", Array{3.0, 4.0}}}},

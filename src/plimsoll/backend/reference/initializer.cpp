@@ -168,7 +168,7 @@ std::unique_ptr<Kernel> make_fourier_waves(const Problem& problem) {
       for (int64_t t = 0; t < length; ++t) {
         const double height = window_at(terms, t, length, periodic) / scale;
         for (int64_t f = 0; f < frequencies; ++f) {
-          // Whole turns taken off, so that the angle is exact.
+          // Whole periods taken off, so that the angle is exact.
           const int64_t part = t * f % (2 * (frequencies - 1));
           const double angle =
               -std::numbers::pi * static_cast<double>(part) / static_cast<double>(frequencies - 1);

@@ -120,9 +120,9 @@ class SpectralNormalization final : public Layer {
     return {context.emit("multiply", {x, inverse}), context.emit("multiply", {squares, inverse})};
   }
 
-  static ValueId product(LayerContext& context, ValueId left, ValueId right, bool turn_right) {
+  static ValueId product(LayerContext& context, ValueId left, ValueId right, bool transpose_right) {
     return context.emit("batch_matmul", {left, right},
-                        {{"transpose_left", false}, {"transpose_right", turn_right}});
+                        {{"transpose_left", false}, {"transpose_right", transpose_right}});
   }
 
   static ValueId reshape(LayerContext& context, ValueId x, const std::vector<int64_t>& shape) {

@@ -8,7 +8,6 @@
 
 #include "base/format.h"
 #include "layers/config/initializers.h"
-#include "layers/kinds/image/convolution.h"
 #include "layers/kinds/operation_call.h"
 
 namespace plimsoll::layers {
@@ -134,11 +133,11 @@ Values fft2(const OperationCall& call) {
   const int64_t last = last_axis(call, x.real);
   const double count = static_cast<double>(last_count(call, x.real)) *
                        static_cast<double>(dims_of(context, x.real)[static_cast<size_t>(last - 2)]);
-  const auto turned = [&](const Complex& value) {
+  const auto transposed = [&](const Complex& value) {
     return Complex{axis_moved(context, value.real, last - 1, last),
                    axis_moved(context, value.imag, last - 1, last)};
   };
-  x = turned(transform(call, turned(transform(call, x))));
+  x = transposed(transform(call, transposed(transform(call, x))));
   if (!inverse) return {x.real, x.imag};
   return {scaled(context, x.real, 1 / count), scaled(context, x.imag, -1 / count)};
 }
@@ -203,20 +202,25 @@ Values stft(const OperationCall& call) {
     const int64_t samples = last_count(call, x);
     if (samples <= border)
       call.refuse("a signal longer than half a frame", to_string(context.type(x).shape));
-    const auto turned = [&](int64_t begin) {
+    const auto reversed = [&](int64_t begin) {
       return context.emit("reverse", {sliced(context, x, 1, begin, border)}, {{"axis", 1}});
     };
-    x = context.emit("concat", {turned(1), x, turned(samples - 1 - border)}, {{"axis", 1}});
+    x = context.emit("concat", {reversed(1), x, reversed(samples - 1 - border)}, {{"axis", 1}});
   }
-  ConvolutionWindow sliding;
-  sliding.kernel_size = {length};
-  sliding.strides = {call.integer("sequence_stride", 1, kMostWaves)};
-  sliding.padding = "valid";
-  sliding.dilation_rate = {1};
+  const int64_t stride = call.integer("sequence_stride", 1, kMostWaves);
   const ValueId image = reshaped(context, x, {last_count(call, x), 1, 1});
   const auto part = [&](const char* side) {
-    const ValueId y = add_convolution(context, sliding, image,
-                                      waves(call, side, length, length, window), length / 2 + 1, 1);
+    const ValueId y =
+        context.emit("conv2d", {image, waves(call, side, length, length, window)},
+                     {{"filters", length / 2 + 1},
+                      {"kernel_size", std::vector<int64_t>{length, 1}},
+                      {"strides", std::vector<int64_t>{stride, 1}},
+                      {"padding", std::vector<int64_t>{0, 0, 0, 0}},
+                      {"dilation_rate", std::vector<int64_t>{1, 1}},
+                      {"groups", 1},
+                      {"use_bias", false},
+                      {"activation", "linear"},
+                      {"kernel_shape", std::vector<int64_t>{length, 1, length / 2 + 1}}});
     return reshaped(context, y, {context.type(y).shape[1].count, length / 2 + 1});
   };
   return {part("real"), part("imag")};

@@ -97,10 +97,10 @@ class MelSpectrogram final : public Layer {
   // With `border` samples mirrored at either end.
   static ValueId mirrored(LayerContext& context, ValueId x, int64_t border) {
     const int64_t samples = context.type(x).shape[1].count;
-    const auto turned = [&](int64_t begin) {
+    const auto reversed = [&](int64_t begin) {
       return context.emit("reverse", {sliced(context, x, begin, border)}, {{"axis", 1}});
     };
-    return context.emit("concat", {turned(1), x, turned(samples - 1 - border)}, {{"axis", 1}});
+    return context.emit("concat", {reversed(1), x, reversed(samples - 1 - border)}, {{"axis", 1}});
   }
 
   // Without what only a window that is padded would look at.

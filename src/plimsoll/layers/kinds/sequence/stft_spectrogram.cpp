@@ -126,15 +126,15 @@ class StftSpectrogram final : public Layer {
 
   // Of (B, frames, channels, frequencies).
   ValueId in_layers_form(LayerContext& context, ValueId x) const {
-    const auto turned = [&](ValueId value, std::vector<int64_t> order) {
+    const auto transposed = [&](ValueId value, std::vector<int64_t> order) {
       return context.emit("transpose", {value}, {{"permutation", std::move(order)}});
     };
     const Shape shape = context.type(x).shape;
     if (expand_dims_) {
-      return channels_first_ ? turned(x, {2, 1, 3}) : turned(x, {1, 3, 2});
+      return channels_first_ ? transposed(x, {2, 1, 3}) : transposed(x, {1, 3, 2});
     }
     const ValueId rows = with_dims(context, x, {shape[1].count, shape[2].count * shape[3].count});
-    return channels_first_ ? turned(rows, {2, 1}) : rows;
+    return channels_first_ ? transposed(rows, {2, 1}) : rows;
   }
 
   std::string mode_;
