@@ -66,8 +66,11 @@ class SpectralNormalization final : public Layer {
       refuse("a layer with a kernel or embeddings", layer_->class_name(), "Call the layer itself.");
     }
     if (context.training()) normalize(context, *kernel);
-    LayerContext inner = context.inside(kPrefix, {});
-    return layer_->call(inner, inputs);
+    // Keras leaves the mask on that the layer inside puts on its output.
+    const ValueId mask = context.mask(0);
+    CallResult result = context.call(*layer_, kPrefix, inputs, std::span(&mask, 1));
+    if (!result.masks.empty()) context.set_mask(0, result.masks[0]);
+    return std::move(result.outputs);
   }
 
   bool keeps_calls_apart() const override { return true; }
