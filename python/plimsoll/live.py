@@ -130,7 +130,9 @@ def compiled_with(model: Any) -> dict[str, Any]:
 
 def _foreign_training(asked: dict[str, Any]) -> Iterator[str]:
     for what in ("optimizer", "loss", "metrics", "weighted_metrics"):
-        for value in _flat(asked.get(what)):
+        given = list(_flat(asked.get(what)))
+        given += [v.inner_optimizer for v in given if hasattr(v, "inner_optimizer")]
+        for value in given:
             if isinstance(value, (str, int, float)):
                 continue
             own = value if isinstance(value, types.FunctionType) else type(value)
@@ -207,6 +209,8 @@ def check_training(model: Any) -> None:
 def _rules(optimizer: Any) -> dict[str, Any]:
     """What it does beside its rate, which is a variable."""
     config = optimizer.get_config()
+    if hasattr(optimizer, "inner_optimizer"):
+        config["inner_optimizer"] = _rules(optimizer.inner_optimizer)
     return {k: v for k, v in config.items() if k not in ("learning_rate", "name")}
 
 
@@ -296,6 +300,7 @@ class Live:
 
     def check_kinds(self, optimizer: Any) -> None:
         """Raises Refused where an optimizer of two kinds takes a weight for another than we do."""
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         kind = getattr(optimizer, "_should_use_adamw", None)
         if kind is None or not self.weight_count < len(self.variables):
             return
@@ -388,7 +393,7 @@ class Live:
         optimizer = self.model.optimizer
         if not optimizer.built:
             if not build:
-                return list(optimizer.variables)[:wanted]
+                return _before_a_step(optimizer)[:wanted]
             optimizer.build(self.model.trainable_variables)
         variables = list(optimizer.variables)
         if len(variables) != wanted:
@@ -437,6 +442,18 @@ class Live:
         optimizer = self.model.optimizer
         return int(optimizer.iterations.numpy()) if hasattr(optimizer.iterations, "numpy") else int(
             np.asarray(keras_module().ops.convert_to_numpy(optimizer.iterations)))  # fmt: skip
+
+
+def _before_a_step(optimizer: Any) -> list[Any]:
+    """What an optimizer that is not built has of the variables that it will begin with."""
+    variables = list(optimizer.variables)
+    if not hasattr(optimizer, "inner_optimizer"):
+        return variables
+    keras = keras_module()
+    own = len(variables) - len(optimizer.inner_optimizer.variables)
+    steps = keras.Variable(0, dtype="int64", trainable=False)
+    scale = keras.Variable(float(optimizer.initial_scale), dtype="float32", trainable=False)
+    return [*variables[:own], steps, scale, *variables[own:]]
 
 
 def _options_of(cls: type) -> list[str]:
@@ -489,6 +506,10 @@ def serialized(model: Any, asked: dict[str, Any] | None = None, shapes: sizes.Sh
     written = keras_module().saving.serialize_keras_object(model)
     training = compiled_with(model) if asked is None else asked
     if training:
+        scaled = asked is None and hasattr(model.optimizer, "inner_optimizer")
+        training = training | ({"optimizer": model.optimizer} if scaled else {})
+        # What compile() put around the optimizer is told as it is, and else nothing is.
+        training["auto_scale_loss"] = False
         written["compile_config"] = _described("", training, {})
     sizes.fill(model, written, shapes)
     lookups = Lookups(model)

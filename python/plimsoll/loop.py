@@ -110,7 +110,8 @@ class Callbacks(Listener):
 
     def push_rate(self) -> None:
         """A rate that a callback has set; one of a schedule is the engine's own."""
-        rate = getattr(self.model.optimizer, "_learning_rate", None)
+        optimizer = self.model.optimizer
+        rate = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_learning_rate", None)
         if hasattr(rate, "assign"):
             value = keras_module().ops.convert_to_numpy(rate)
             self.known.engine.set_learning_rate(float(np.asarray(value)))

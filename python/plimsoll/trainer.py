@@ -158,7 +158,7 @@ class Trainer:
             live.check_training(model)
         live.check_trainable(model)
         self.optimizer = _optimizer_for(model, optimizer)
-        if optimizer is not None:
+        if optimizer is not None or hasattr(self.optimizer, "inner_optimizer"):
             asked["optimizer"] = self.optimizer
         self._asked = asked
         self._shapes: sizes.Shapes = ()
@@ -262,7 +262,8 @@ class Trainer:
 
     def _rules_now(self) -> Any:
         """What the optimizer does beside its rate, where that is a variable."""
-        rate = getattr(self.optimizer, "_learning_rate", None)
+        optimizer = getattr(self.optimizer, "inner_optimizer", self.optimizer)
+        rate = getattr(optimizer, "_learning_rate", None)
         return live._rules(self.optimizer), None if hasattr(rate, "assign") else rate
 
     def _look_at_model(self) -> None:

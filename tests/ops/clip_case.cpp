@@ -42,6 +42,29 @@ Case adam_rows(const std::string& op) {
           }};
 }
 
+// A value that is taken where a sum is finite, and one of a counter.
+Case if_finite(const std::string& name, bool counts) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const ValueId squares = c.constant("squares", Shape(), Fill::kPositive);
+            if (counts) {
+              const ValueId before = c.integers("before", Shape(), DType::kInt64, 9);
+              c.call("if_finite", {c.call("increment", {before}), before, squares});
+              return;
+            }
+            const Shape shape{of(3), of(7)};
+            c.call("if_finite", {c.constant("next", shape), c.constant("before", shape), squares});
+          }};
+}
+
+Case next_loss_scale(const std::string& name, int64_t growth_steps) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const ValueId steps = c.integers("steps", Shape(), DType::kInt64, 1);
+            const ValueId scale = c.constant("scale", Shape(), Fill::kPositive);
+            const ValueId squares = c.constant("squares", Shape(), Fill::kPositive);
+            c.call("next_loss_scale", {steps, scale, squares}, {{"growth_steps", growth_steps}});
+          }};
+}
+
 }  // namespace
 
 std::vector<Case> clip_cases() {
@@ -77,6 +100,10 @@ std::vector<Case> clip_cases() {
       schedule("cosine_restarts", {{"kind", "cosine_restarts"}, {"initial", 0.1}, {"steps", 7}}),
       adam_rows("adam_rows"),
       adam_rows("adam_rows_amsgrad"),
+      if_finite("if_finite", false),
+      if_finite("if_finite_counter", true),
+      next_loss_scale("next_loss_scale", 2000),
+      next_loss_scale("next_loss_scale_doubled", 1),
   };
 }
 

@@ -27,6 +27,11 @@ std::vector<Case> initializer_cases() {
       initializer("orthogonal_tall", "orthogonal", {3, 3, 4}, orthogonal),
       initializer("orthogonal_wide", "orthogonal", {4, 9}, orthogonal),
       initializer("identity", "identity", {4, 6}, {{"gain", 3.0}}),
+      initializer(
+          "fourier_waves", "fourier_waves", {12, 1, 9},
+          {{"side", "imag"}, {"window", "hann"}, {"scaling", "density"}, {"periodic", true}}),
+      initializer("fourier_waves_plain", "fourier_waves", {7, 1, 5},
+                  {{"side", "real"}, {"window", "none"}, {"scaling", "none"}}),
       initializer("zeros", "zeros", {5}, {}),
       initializer("ones", "ones", {5}, {}),
       initializer("ones_scalar", "ones", {}, {}),

@@ -47,6 +47,12 @@ std::vector<Case> sum_cases() {
            [](CaseBuilder& c) {
              c.result(c.call("batch_sum", {c.input("v", {of(4), of(3)})}));
            }},
+      {.name = "batch_max",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId v = c.input("v", {Dim::batch(), of(3), of(4)});
+             c.result(c.call("multiply", {v, c.call("batch_max", {v})}));
+           }},
       {.name = "divide_by_count",
        .build =
            [](CaseBuilder& c) {

@@ -245,6 +245,8 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
     "AlphaDropout": lambda m: L.AlphaDropout(0.0)(m.x),
     "EinsumDense": lambda m: L.EinsumDense("...x,xy->...y", 3)(m.x),  # which ends it
     "RMSNormalization": lambda m: L.RMSNormalization()(m.x),  # which ends it
+    "STFTSpectrogram": lambda m: L.STFTSpectrogram("real", 2, window=None)(m.x),
+    "SpectralNormalization": lambda m: L.SpectralNormalization(L.Dense(3))(m.x),
     # Layers that look at it.
     "Softmax": lambda m: L.Softmax()(m.x),
     "GlobalAveragePooling1D": lambda m: L.GlobalAveragePooling1D()(m.x),

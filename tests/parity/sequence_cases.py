@@ -45,6 +45,21 @@ def on_floats(
     return Case(build, floats(*shape), floats(outputs), "mse")
 
 
+def spectrograms() -> dict[str, Case]:
+    """Channels last: tests/python/test_spectrograms.py has what Keras computes in float32 alone."""
+    stft = lambda *shape, **options: on_floats(  # noqa: E731
+        lazy(L.STFTSpectrogram, window=None, **options), shape=shape or (50, 2)
+    )
+    return {
+        "spectrogram": stft(frame_length=12),
+        "spectrogram of magnitudes": stft(
+            mode="magnitude", frame_length=10, frame_step=3, padding="same", expand_dims=True
+        ),
+        "spectrogram of power": stft(mode="psd", frame_length=8, fft_length=20),
+        "spectrogram, real": stft(mode="real", frame_length=9),
+    }
+
+
 def on_tokens(*make: Callable[[], L.Layer], mask_zero: bool = True, steps: bool = False) -> Case:
     """Layers after an embedding; with `steps`, one label for each of them."""
 
@@ -219,6 +234,7 @@ def normalization_cases() -> dict[str, Case]:
         "layer normalization masked": on_tokens(
             lazy(L.LayerNormalization), lazy(L.LSTM, 3), mask_zero=True
         ),
+        **spectrograms(),
         "rms normalization": on_floats(lazy(L.RMSNormalization)),
         "rms normalization of two axes": on_floats(
             lazy(L.RMSNormalization, axis=[1, 2], epsilon=1e-3)

@@ -293,13 +293,13 @@ def test_show_counts_what_a_sample_costs(tmp_path: Path) -> None:
 
 def test_check_names_every_reason(tmp_path: Path) -> None:
     x = keras.Input((4,))
-    y = L.Dense(4, dtype="mixed_float16", name="half")(x)
+    y = L.Dense(4, dtype="float16", name="half")(x)
     y = L.Lambda(lambda v: v, name="code")(y)
     keras.Model(x, L.Dense(2)(y)).save(tmp_path / "m.keras")
     done = run_plimsoll("check", tmp_path / "m.keras", check=False)
     assert done.returncode == 4
     assert "for 2 reasons" in done.stdout
-    assert "[half] expected float32 or mixed_bfloat16, received mixed_float16" in done.stdout
+    assert "[half] expected float32, mixed_bfloat16 or mixed_float16" in done.stdout
     assert "Lambda" in done.stdout
 
 

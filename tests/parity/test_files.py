@@ -248,17 +248,17 @@ def custom_layer() -> keras.Model:
 
 def operator_node() -> keras.Model:
     x = keras.Input((2,))
-    return keras.Model(x, keras.ops.cumprod(x, axis=1))
+    return keras.Model(x, keras.ops.nanmedian(x, axis=1))
 
 
-def mixed() -> keras.Model:
-    return keras.Sequential([keras.Input((2,)), L.Dense(2, dtype="mixed_float16", name="half")])
+def half() -> keras.Model:
+    return keras.Sequential([keras.Input((2,)), L.Dense(2, dtype="float16", name="half")])
 
 
 REFUSED = {
     "custom layer": (custom_layer, "[twice] expected a layer of Keras"),
-    "operator": (operator_node, "received Cumprod"),
-    "mixed precision": (mixed, "keras.config.set_dtype_policy('float32')"),
+    "operator": (operator_node, "received Nanmedian"),
+    "float16 weights": (half, "keras.config.set_dtype_policy('float32')"),
     "lambda": (lambda: keras.Sequential([keras.Input((2,)), L.Lambda(lambda v: v)]), "Lambda"),
 }
 

@@ -215,6 +215,10 @@ def folds() -> dict[str, Case]:
         "count_nonzero": on(
             lambda x: trained(x)[:, 0] * real(ops.count_nonzero(ops.relu(x), axis=1))
         ),
+        "cumprod": on(lambda x: ops.cumprod(trained(x), axis=1)),
+        "nancumprod": on(
+            lambda x: ops.nancumprod(ops.where(x > 1, ops.sqrt(-ops.abs(x)), trained(x)), axis=1)
+        ),
         "nancumsum": on(
             lambda x: ops.nancumsum(ops.where(x > 1, ops.sqrt(-ops.abs(x)), trained(x)), axis=1)
         ),
@@ -230,6 +234,7 @@ def orders() -> dict[str, Case]:
     cases = {
         "sort": on(lambda x: ops.sort(trained(x), axis=1)),
         "argsort": on(lambda x: trained(x) * real(ops.argsort(x, axis=2))),
+        "nanargmax": on(lambda x: trained(x)[:, 0] * real(ops.nanargmax(ops.sqrt(1 - x), axis=1))),
         "argmax": on(lambda x: trained(x)[:, 0] * real(ops.argmax(x, axis=1))),
         "argmin kept": on(lambda x: trained(x) * real(ops.argmin(x, axis=2, keepdims=True))),
         "top_k": on(lambda x: ops.top_k(trained(x), 2)[0] * real(ops.top_k(x, 2)[1] + 1)),
@@ -526,7 +531,30 @@ REFUSED: dict[str, tuple[Call, str]] = {
 }
 
 
-CASES = functions() | moves() | folds() | orders() | products() | networks()
+def spectra() -> dict[str, Case]:
+    def pair(x: Any) -> tuple[Any, Any]:
+        return trained(x), L.Dense(4)(x)
+
+    def both(y: tuple[Any, Any]) -> Any:
+        return y[0] + 2 * y[1]
+
+    return {
+        "fft": on(lambda x: both(ops.fft(pair(x)))),
+        "fft2": on(lambda x: both(ops.fft2(pair(x)))),
+        "ifft2": on(lambda x: both(ops.ifft2(pair(x)))),
+        "rfft": on(lambda x: both(ops.rfft(trained(x)))),
+        "rfft with zeros": on(lambda x: both(ops.rfft(trained(x), fft_length=10))),
+        "irfft": on(lambda x: ops.irfft(pair(x))),
+        "stft": on(lambda x: both(ops.stft(L.Flatten()(trained(x)), 8, 3, 8))),
+        "stft from the start": on(
+            lambda x: both(
+                ops.stft(L.Flatten()(trained(x)), 6, 2, 6, window="hamming", center=False)
+            )
+        ),
+    }
+
+
+CASES = spectra() | functions() | moves() | folds() | orders() | products() | networks()
 LAYERS = einsum_layers() | attention_layers() | recurrent_layers() | number_layers()
 
 

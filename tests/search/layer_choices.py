@@ -414,6 +414,21 @@ CHOICES: dict[str, Choice] = {
             **FIRST,
         },
     ),
+    "STFTSpectrogram": Choice(
+        SEQUENCE,
+        {
+            "frame_length": whole(2, 5),
+            "mode": one_of("psd", "real", "imag", "stft"),
+            "window": one_of(None),  # by name scipy makes them
+        },
+        {
+            "frame_step": whole(1, 2),
+            "fft_length": one_of(6, 8),
+            "padding": one_of("same"),
+            "expand_dims": on,
+            **FIRST,
+        },
+    ),
     "SeparableConv1D": separable(1),
     "SeparableConv2D": separable(2),
     "SimpleRNN": recurrent(),

@@ -374,7 +374,66 @@ def _flat(shape: Shape, options: Options) -> Shape:
     return [math.prod(shape)]
 
 
+def adaptive(draw: Draw, shape: Shape) -> Options:
+    return {"output_size": [draw.log(1, length) for length in shape[:-1]]}
+
+
+def adapted(shape: Shape, options: Options) -> Shape:
+    return [*options["output_size"], shape[-1]]
+
+
+def image_size(draw: Draw, shape: Shape, larger: bool) -> Options:
+    height, width = shape[0], shape[1]
+    if larger:
+        height = draw.grow(height, math.prod(shape)) * height
+        width = draw.grow(width, height * math.prod(shape[1:])) * width
+    return {"height": draw.log(1, height), "width": draw.log(1, width)}
+
+
+def resized(shape: Shape, options: Options) -> Shape:
+    return [options["height"], options["width"], shape[2]]
+
+
+def resizing(draw: Draw, shape: Shape) -> Options:
+    how = draw.one_of("bilinear", "nearest", "bicubic")
+    return {**image_size(draw, shape, True), "interpolation": how}
+
+
+def moved(**options: Any) -> Callable[[Draw, Shape], Options]:
+    return lambda draw, shape: {**options, "fill_mode": draw.one_of("reflect", "constant")}
+
+
+def spectral(draw: Draw, shape: Shape) -> Options:
+    name = draw.one_of("Dense", *(["Conv2D"] if len(shape) == 3 else []))
+    return {"layer": nested(name, KINDS[name].options(draw, shape))}
+
+
+def spectral_output(shape: Shape, options: Options) -> Shape:
+    inner = options["layer"]
+    return KINDS[inner["class_name"]].output(shape, inner["config"])
+
+
+def stft(draw: Draw, shape: Shape) -> Options:
+    length = draw.log(2, max(2, min(shape[0], 256)))
+    step = draw.random.randint(1, length)
+    places = -(-shape[0] // step) * shape[1]
+    while places * length * length > draw.work and step < length:
+        step, places = length, -(-shape[0] // length) * shape[1]
+    return {"frame_length": length, "frame_step": step, "padding": "same",
+            "mode": draw.one_of("log", "magnitude", "psd", "real", "stft")}  # fmt: skip
+
+
+def stft_output(shape: Shape, options: Options) -> Shape:
+    frequencies = 2 ** math.ceil(math.log2(options["frame_length"])) // 2 + 1
+    sides = 2 if options["mode"] == "stft" else 1
+    return [-(-shape[0] // options["frame_step"]), shape[1] * sides * frequencies]
+
+
 KINDS: dict[str, Kind] = {
+    "AdaptiveAveragePooling1D": Kind(2, adaptive, adapted),
+    "AdaptiveAveragePooling2D": Kind(3, adaptive, adapted),
+    "AdaptiveMaxPooling1D": Kind(2, adaptive, adapted),
+    "AdaptiveMaxPooling2D": Kind(3, adaptive, adapted),
     "Activation": Kind(0, lambda draw, _: {"activation": activation(draw)}, same),
     "Add": Kind(0, fixed(), same, 2),
     "Attention": Kind(2, lambda draw, _: {"use_scale": draw.often(0.5)}, same, 2),
@@ -383,6 +442,7 @@ KINDS: dict[str, Kind] = {
     "AveragePooling2D": Kind(3, pool, _pools),
     "BatchNormalization": Kind(0, fixed(), same),
     "Bidirectional": Kind(2, bidirectional, bidirectional_output),
+    "CenterCrop": Kind(3, lambda draw, s: image_size(draw, s, False), resized),
     "Concatenate": Kind(0, fixed(axis=-1), lambda s, _: [*s[:-1], 2 * s[-1]], 2),
     "Conv1D": Kind(2, conv, _with_channels("filters")),
     "Conv1DTranspose": Kind(2, transposed, _transposes),
@@ -422,15 +482,22 @@ KINDS: dict[str, Kind] = {
     "PReLU": Kind(0, prelu, same),
     "Permute": Kind(0, permute, lambda s, o: [s[d - 1] for d in o["dims"]]),
     "RMSNormalization": Kind(0, trailing, same),
+    "RandomContrast": Kind(3, fixed(factor=0.4, value_range=[-3.0, 3.0]), same),
+    "RandomFlip": Kind(3, lambda draw, _: {"mode": draw.one_of("horizontal", "vertical")}, same),
+    "RandomRotation": Kind(3, moved(factor=0.2), same),
+    "RandomTranslation": Kind(3, moved(height_factor=0.2, width_factor=0.3), same),
     "ReLU": Kind(0, fixed(max_value=6.0), same),
     "RepeatVector": Kind(1, lambda draw, s: {"n": draw.grow(1, s[0])}, lambda s, o: [o["n"], *s]),
     "Rescaling": Kind(0, fixed(scale=0.01, offset=0.1), same),
     "Reshape": Kind(0, reshape, lambda s, o: list(o["target_shape"])),
+    "Resizing": Kind(3, resizing, resized),
+    "STFTSpectrogram": Kind(2, stft, stft_output),
     "SeparableConv1D": Kind(2, separable, _with_channels("filters")),
     "SeparableConv2D": Kind(3, separable, _with_channels("filters")),
     "SimpleRNN": Kind(2, lambda draw, s: recurrent(draw, s, 1), recurrent_output),
     "Softmax": Kind(0, fixed(), same),
     "SpatialDropout1D": Kind(2, drop, same),
+    "SpectralNormalization": Kind(0, spectral, spectral_output),
     "SpatialDropout2D": Kind(3, drop, same),
     "Subtract": Kind(0, fixed(), same, 2),
     "TimeDistributed": Kind(0, time_distributed, time_distributed_output),

@@ -113,6 +113,8 @@ CheckReport check_model(const std::string& path, const LoadOptions& options) {
     if (report.is_compiled && !compile.losses.empty()) batches.train = 1;
     layers::build_programs(loaded.model, compile, batches);
     if (batches.train > 0) report.notes = layers::left_out_metrics(loaded.model, compile);
+    std::string note = layers::precision_note(loaded.model, compile.precision);
+    if (!note.empty()) report.notes.push_back(std::move(note));
   });
   return report;
 }

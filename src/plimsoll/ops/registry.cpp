@@ -18,6 +18,7 @@ graph::OpRegistry make_registry() {
   register_attention(registry);
   register_avg_pool2d(registry);
   register_batch_matmul(registry);
+  register_batch_max(registry);
   register_batch_norm(registry);
   register_batch_norm_groups(registry);
   register_batch_norm_inference(registry);
@@ -53,6 +54,7 @@ graph::OpRegistry make_registry() {
   register_l2_normalize(registry);
   register_layer_norm(registry);
   register_literal(registry);
+  register_loss_scale(registry);
   register_mask(registry);
   register_max_pool2d(registry);
   register_max_pool3d(registry);

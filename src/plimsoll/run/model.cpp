@@ -79,6 +79,10 @@ LoadedModel load(const ModelRequest& request, const Settings& settings, Needs ne
   if (group) loaded.compile.batch_norm_group = *group;
   complete(request, loaded);
   refuse_what_lacks(request.path, loaded.compile, needs);
+  if (const std::string note = layers::precision_note(loaded.file.model, precision);
+      !note.empty()) {
+    listener.notice(request.path + ": " + note);
+  }
   if (needs.loss) {
     loaded.left_out_metrics = layers::left_out_metrics(loaded.file.model, loaded.compile);
     for (const std::string& line : loaded.left_out_metrics) {

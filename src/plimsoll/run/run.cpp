@@ -194,14 +194,19 @@ std::unique_ptr<train::Session> Run::make_session(const layers::CompileOptions& 
     if (listener_ != nullptr) listener_->between_steps();
   };
   options.plan.tell = [&](const std::string& what) { listener.planning(what); };
+  const layers::CompileOptions precise = with_precision(compile, key.settings);
+  if (!once_ && !told_precision_) {
+    const std::string note = layers::precision_note(model_, precise.precision);
+    if (!note.empty()) listener.notice("[" + model_.name() + "] " + note);
+    told_precision_ = true;
+  }
   if (!once_ && !compile.losses.empty()) {
     for (const std::string& line : left_out_metrics_) {
       listener.notice("[" + model_.name() + "] " + line);
     }
   }
   listener.planning(planning::searching(key.settings.memory));
-  auto session = std::make_unique<train::Session>(model_, with_precision(compile, key.settings),
-                                                  options, key.rows, key.data);
+  auto session = std::make_unique<train::Session>(model_, precise, options, key.rows, key.data);
   listener.planned();
   return session;
 }

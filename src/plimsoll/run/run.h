@@ -207,6 +207,7 @@ class Run {
   std::vector<std::string> left_out_metrics_;
   StateStore store_;
   bool once_ = false;
+  bool told_precision_ = false;
   std::unique_ptr<train::Session> session_;
   std::unique_ptr<TensorSource> session_state_;  // a view of session_, where state() made one
   SessionKey key_;                               // of session_

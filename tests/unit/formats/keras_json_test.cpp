@@ -112,10 +112,10 @@ TEST(KerasJson, RefusesSubclassedModelsByClass) {
 }
 
 TEST(KerasJson, RefusesOtherPrecisionsWithTheWayOut) {
-  for (const std::string name : {"mixed_float16", "bfloat16", "float64", "float16"}) {
+  for (const std::string name : {"bfloat16", "float64", "float16"}) {
     const std::string way_out = "keras.config.set_dtype_policy('float32')";
     expect_refused(sequential(dense(R"(, "dtype": ")" + name + "\"")),
-                   "[d] expected float32 or mixed_bfloat16, received " + name);
+                   "[d] expected float32, mixed_bfloat16 or mixed_float16, received " + name);
     expect_refused(sequential(dense(R"(, "dtype": {"class_name": "DTypePolicy", "config":
         {"name": ")" + name + "\"}}")),
                    way_out);

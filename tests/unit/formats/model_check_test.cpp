@@ -23,7 +23,7 @@ std::vector<std::string> reasons(const std::string& layers) {
 constexpr const char* kDense = R"({"class_name": "Dense", "config": {"name": "d", "units": 3}})";
 constexpr const char* kLambda = R"({"class_name": "Lambda", "config": {"name": "l"}})";
 constexpr const char* kHalf =
-    R"({"class_name": "Dense", "config": {"name": "h", "units": 3, "dtype": "mixed_float16"}})";
+    R"({"class_name": "Dense", "config": {"name": "h", "units": 3, "dtype": "float16"}})";
 constexpr const char* kCustom =
     R"({"module": "mine", "class_name": "Mine", "config": {"name": "c"}})";
 
@@ -37,7 +37,7 @@ TEST(ModelCheck, NamesEveryReasonAtOnce) {
       reasons(kLambda + comma + kDense + comma + kHalf + comma + kCustom);
   ASSERT_EQ(all.size(), 3u);
   EXPECT_NE(all[0].find("[l]"), std::string::npos);
-  EXPECT_NE(all[1].find("[h] expected float32 or mixed_bfloat16, received mixed_float16"),
+  EXPECT_NE(all[1].find("[h] expected float32, mixed_bfloat16 or mixed_float16, received float16"),
             std::string::npos);
   EXPECT_NE(all[2].find("the custom layer Mine"), std::string::npos);
 }

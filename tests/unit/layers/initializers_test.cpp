@@ -111,7 +111,11 @@ TEST(InitializerTest, Refusals) {
              {"config", Object{{"input_axes", Array{2}}, {"output_axes", Array{1}}}}};
   EXPECT_NE(error_of([&] { node_of(outside, {3, 3}); }).find("rank 2"), std::string::npos);
   EXPECT_NE(error_of([] { node_of("identity", {2, 2, 2}); }).find("a matrix"), std::string::npos);
-  EXPECT_NE(error_of([] { complete_initializer("stft"); }).find("Choose"), std::string::npos);
+  EXPECT_NE(error_of([] {
+              complete_initializer(
+                  Object{{"class_name", "STFT"}, {"config", Object{{"window", "triang"}}}});
+            }).find("STFT, window: expected null or one of blackman"),
+            std::string::npos);
 }
 
 TEST(RegularizerTest, NamesAndFactors) {

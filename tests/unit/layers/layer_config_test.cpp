@@ -141,6 +141,10 @@ std::vector<std::pair<std::string, Object>> operator_configurations() {
   };
 }
 
+Config inner_dense() {
+  return Object{{"class_name", "Dense"}, {"config", Object{{"name", "inner"}, {"units", 3}}}};
+}
+
 // A configuration of each other class, with options other than the usual ones.
 std::vector<std::pair<std::string, Object>> configurations() {
   const Config lstm =
@@ -206,6 +210,9 @@ std::vector<std::pair<std::string, Object>> configurations() {
       {"LSTM", {{"units", 3}, {"go_backwards", true}, {"dropout", 0.1}}},
       {"LayerNormalization", {{"axis", 2}, {"epsilon", 1e-5}}},
       {"RMSNormalization", {{"axis", 2}, {"epsilon", 1e-5}}},
+      {"MelSpectrogram", {{"fft_length", 64}, {"window", "hamming"}, {"num_mel_bins", 12}}},
+      {"STFTSpectrogram", {{"mode", "psd"}, {"frame_length", 20}, {"expand_dims", true}}},
+      {"SpectralNormalization", {{"layer", inner_dense()}, {"power_iterations", 2}}},
       {"Masking", {{"mask_value", -1.0}}},
       {"MultiHeadAttention", {{"num_heads", 2}, {"key_dim", 3}, {"output_shape", 5}}},
       {"Normalization", {{"axis", -1}, {"mean", Array{1.0, 2.0}}, {"variance", Array{3.0, 4.0}}}},
@@ -338,8 +345,8 @@ TEST(LayerRefusalTest, OptionsThatAreWrong) {
                                                            {"config", Object{{"axes", 0}}}}}}),
             "[conv_3] kernel_constraint: axes: expected no such argument, received 0.");
   EXPECT_EQ(refusal("Dense", {{"units", 2}, {"dtype", "float16"}}),
-            "[conv_3] dtype: expected float32 or mixed_bfloat16, received float16. Build the model "
-            "with one of these policies.");
+            "[conv_3] dtype: expected float32, mixed_bfloat16 or mixed_float16, received float16. "
+            "Build the model with one of these policies.");
   EXPECT_EQ(refusal("Dropout", {{"rate", 1.0}}),
             "[conv_3] rate: expected 0 to below 1, received 1.0.");
   EXPECT_NE(refusal("InputLayer", {{"batch_shape", Array{Config(), Config(), 3}}})

@@ -204,7 +204,9 @@ std::string optimizers_text() {
   std::string text = "\n## Optimizers\n\n| optimizer | options |\n|---|---|\n";
   for (const std::string& name : optimizer_class_names()) {
     std::vector<Option> options;
-    read_optimizer(Object{{"class_name", name}, {"config", Object{}}}, &options);
+    Object arguments;
+    if (is_loss_scale(name)) arguments.emplace_back("inner_optimizer", "sgd");
+    read_optimizer(Object{{"class_name", name}, {"config", std::move(arguments)}}, &options);
     text += "| " + name + " | " + option_list(options) + " |\n";
   }
   return text;

@@ -104,6 +104,31 @@ TEST_F(ShapeRules, Dense) {
           {{"units", 3}});
 }
 
+TEST_F(ShapeRules, StepsThatMayBeSkipped) {
+  const ValueId w = input({of(4), of(3)});
+  const ValueId squares = input({});
+  EXPECT_EQ(shape_of("if_finite", {w, w, squares}, {}), (Shape{of(4), of(3)}));
+  refuses("expected 3 inputs, received 2", "if_finite", {w, w}, {});
+  refuses("received float32 (4)", "if_finite", {w, input({of(4)}), squares}, {});
+  const ValueId steps = input({}, DType::kInt64);
+  EXPECT_EQ(shape_of("next_loss_scale", {steps, squares, squares}, {{"growth_steps", 3}}), Shape());
+  refuses("attribute \"growth_steps\"", "next_loss_scale", {steps, squares, squares}, {});
+}
+
+TEST_F(ShapeRules, BatchMaxAndWaves) {
+  EXPECT_EQ(shape_of("batch_max", {input({Dim::batch(), of(6)})}, {}), Shape());
+  refuses("Put a cast before it", "batch_max", {input({Dim::batch()}, DType::kInt32)}, {});
+  Attributes waves{{"shape", std::vector<int64_t>{8, 1, 5}},
+                   {"side", "real"},
+                   {"window", "hann"},
+                   {"scaling", "none"}};
+  EXPECT_EQ(shape_of("fourier_waves", {}, waves), (Shape{of(8), of(1), of(5)}));
+  waves.set("shape", std::vector<int64_t>{8, 2, 5});
+  refuses("a shape of frames, 1 and two or more frequencies", "fourier_waves", {}, waves);
+  waves.set("window", "han");
+  refuses("Did you mean \"hann\"?", "fourier_waves", {}, waves);
+}
+
 TEST_F(ShapeRules, Activation) {
   const ValueId x = input({Dim::batch(), of(6)});
   refuses("received \"sigmod\". Did you mean \"sigmoid\"?", "activation", {x},

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numbers>
 #include <span>
+#include <string>
 
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
@@ -113,7 +116,72 @@ std::unique_ptr<Kernel> make_identity(const Problem& problem) {
   });
 }
 
+struct WindowSum {
+  std::string_view name;
+  std::array<double, 5> terms;
+};
+// scipy.signal.windows: Σ (−1)^k term_k cos(2π k t / (T − 1)).
+constexpr WindowSum kWindows[] = {
+    {"blackman", {0.42, 0.5, 0.08, 0, 0}},
+    {"blackmanharris", {0.35875, 0.48829, 0.14128, 0.01168, 0}},
+    {"boxcar", {1, 0, 0, 0, 0}},
+    {"flattop", {0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368}},
+    {"hamming", {0.54, 0.46, 0, 0, 0}},
+    {"hann", {0.5, 0.5, 0, 0, 0}},
+    {"none", {1, 0, 0, 0, 0}},
+    {"nuttall", {0.3635819, 0.4891775, 0.1365995, 0.0106411, 0}},
+};
+
+double window_at(const std::array<double, 5>& terms, int64_t t, int64_t length, bool periodic) {
+  if (length < 2) return 1.0;
+  const auto span = static_cast<double>(periodic ? length : length - 1);
+  const double angle = 2 * std::numbers::pi * static_cast<double>(t) / span;
+  double sum = 0;
+  for (size_t k = 0; k < terms.size(); ++k) {
+    const double term = terms[k] * std::cos(static_cast<double>(k) * angle);
+    sum += k % 2 == 0 ? term : -term;
+  }
+  return sum;
+}
+
+std::unique_ptr<Kernel> make_fourier_waves(const Problem& problem) {
+  const Shape& shape = problem.outputs[0].shape;
+  const int64_t length = shape[0].count;
+  const int64_t frequencies = shape[2].count;
+  const bool imag = problem.attributes.get_string("side") == "imag";
+  const bool periodic = problem.attributes.get_bool("periodic", false);
+  const std::string name = problem.attributes.get_string("window");
+  const std::string scaling = name == "none" ? "none" : problem.attributes.get_string("scaling");
+  const auto* window = std::ranges::find(kWindows, name, &WindowSum::name);
+  const std::array<double, 5> terms = window->terms;
+  double scale = 0;
+  for (int64_t t = 0; t < length; ++t) {
+    const double w = window_at(terms, t, length, periodic);
+    scale += scaling == "density" ? w * w : std::abs(w);
+  }
+  if (scaling == "density") scale = std::sqrt(scale);
+  if (scaling == "none") scale = 1;
+  return for_float(problem.outputs[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([=](const KernelCall& call) {
+      T* y = data_of<T>(call.outputs[0]);
+      for (int64_t t = 0; t < length; ++t) {
+        const double height = window_at(terms, t, length, periodic) / scale;
+        for (int64_t f = 0; f < frequencies; ++f) {
+          // Whole periods taken off, so that the angle is exact.
+          const int64_t part = t * f % (2 * (frequencies - 1));
+          const double angle =
+              -std::numbers::pi * static_cast<double>(part) / static_cast<double>(frequencies - 1);
+          y[t * frequencies + f] =
+              static_cast<T>(height * (imag ? std::sin(angle) : std::cos(angle)));
+        }
+      }
+    });
+  });
+}
+
 constexpr KernelEntry kEntries[] = {
+    {"fourier_waves", make_fourier_waves},
     {"identity", make_identity},
     {"orthogonal", make_orthogonal, matrix_scratch},
     {"random_normal", make_normal},

@@ -1,6 +1,8 @@
 // Sums over the batch and over weights, and the gradients that spread them out again.
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
@@ -134,7 +136,48 @@ std::unique_ptr<Kernel> make_regularizer_grad(const Problem& problem) {
   });
 }
 
+std::unique_ptr<Kernel> make_batch_max(const Problem& problem) {
+  return for_float(problem.inputs[0].dtype, [](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([](const KernelCall& call) {
+      const Operand& x = call.inputs[0];
+      T most = -std::numeric_limits<T>::infinity();
+      for_each_run<1>(x.dims, {x.strides}, [&](const auto& at, int64_t, int64_t count) {
+        const T* in = data_of<const T>(x) + at[0];
+        for (int64_t i = 0; i < count; ++i) {
+          if (!(in[i] <= most)) most = std::isnan(most) ? most : in[i];
+        }
+      });
+      *data_of<T>(call.outputs[0]) = most;
+    });
+  });
+}
+
+std::unique_ptr<Kernel> make_batch_max_grad(const Problem& problem) {
+  return for_float(problem.inputs[0].dtype, [](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([](const KernelCall& call) {
+      const Operand& x = call.inputs[1];
+      const Operand& dx = call.outputs[0];
+      const T most = *data_of<const T>(call.inputs[2]);
+      int64_t equal = 0;
+      for_each_run<1>(x.dims, {x.strides}, [&](const auto& at, int64_t, int64_t count) {
+        const T* in = data_of<const T>(x) + at[0];
+        equal += std::count(in, in + count, most);
+      });
+      const T part = equal == 0 ? T(0) : *data_of<const T>(call.inputs[0]) / static_cast<T>(equal);
+      for_each_run<2>(x.dims, {x.strides, dx.strides}, [&](const auto& at, int64_t, int64_t count) {
+        const T* in = data_of<const T>(x) + at[0];
+        T* out = data_of<T>(dx) + at[1];
+        for (int64_t i = 0; i < count; ++i) out[i] = in[i] == most ? part : T(0);
+      });
+    });
+  });
+}
+
 constexpr KernelEntry kEntries[] = {
+    {"batch_max", make_batch_max},
+    {"batch_max_grad", make_batch_max_grad},
     {"batch_sum", make_batch_sum},
     {"batch_sum_grad", make_batch_sum_grad},
     {"bias_grad", make_bias_grad, channel_scratch},

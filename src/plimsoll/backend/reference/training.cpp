@@ -1,6 +1,7 @@
 // What surrounds optimizer updates: clipped gradients and scheduled rates; and noise.
 
 #include <algorithm>
+#include <cmath>
 
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
@@ -57,6 +58,47 @@ std::unique_ptr<Kernel> make_scheduled_rate(const Problem& problem) {
   });
 }
 
+template <typename T>
+void take_one(const KernelCall& call, bool first) {
+  const Operand& x = call.inputs[first ? 0 : 1];
+  map_elements<T>(x, call.outputs[0], [](T value) { return value; });
+}
+
+bool is_finite(DType dtype, const Operand& number) {
+  if (dtype == DType::kFloat64) return std::isfinite(*data_of<const double>(number));
+  return std::isfinite(*data_of<const float>(number));
+}
+
+std::unique_ptr<Kernel> make_if_finite(const Problem& problem) {
+  const DType number = problem.inputs[2].dtype;
+  if (problem.inputs[0].dtype == DType::kInt64) {
+    return kernel_of([number](const KernelCall& call) {
+      take_one<int64_t>(call, is_finite(number, call.inputs[2]));
+    });
+  }
+  return for_float(problem.inputs[0].dtype, [number](auto zero) {
+    using T = decltype(zero);
+    return kernel_of(
+        [number](const KernelCall& call) { take_one<T>(call, is_finite(number, call.inputs[2])); });
+  });
+}
+
+std::unique_ptr<Kernel> make_next_loss_scale(const Problem& problem) {
+  const DType number = problem.inputs[2].dtype;
+  const int64_t growth = problem.attributes.get_int("growth_steps");
+  return for_float(problem.inputs[1].dtype, [number, growth](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([number, growth](const KernelCall& call) {
+      const int64_t steps = *data_of<const int64_t>(call.inputs[0]);
+      const T scale = *data_of<const T>(call.inputs[1]);
+      const bool finite = is_finite(number, call.inputs[2]);
+      const bool grows = finite && steps == growth - 1;
+      *data_of<int64_t>(call.outputs[0]) = finite && !grows ? steps + 1 : 0;
+      *data_of<T>(call.outputs[1]) = scale * (finite ? (grows ? T(2) : T(1)) : T(0.5));
+    });
+  });
+}
+
 Philox noise_stream(uint64_t seed, int64_t step, int64_t site) {
   return Philox(seed, Fingerprint()
                           .add(0x6e6f6973u)  // "nois": no other use of the seed shares it
@@ -97,6 +139,7 @@ std::unique_ptr<Kernel> make_gaussian(const Problem& problem) {
 constexpr KernelEntry kEntries[] = {
     {"clip_gradient", make_clip_gradient},   {"gaussian_noise", make_gaussian<false>},
     {"gaussian_scale", make_gaussian<true>}, {"gaussian_scale_grad", make_gaussian<true>},
+    {"if_finite", make_if_finite},           {"next_loss_scale", make_next_loss_scale},
     {"scheduled_rate", make_scheduled_rate},
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -83,7 +84,7 @@ class OptimizerFinder {
   // Empty where the file's variables are not these.
   std::vector<StoredTensor> find(const std::vector<std::string>& names) {
     std::vector<std::string> rest;
-    for (const std::string& name : names) {
+    for (const std::string& name : take_loss_scale(names)) {
       const std::vector<std::string> words = words_of(name);
       if (is_counter(words)) {
         add({std::string(layers::kIterationState), DType::kInt64, {}}, name);
@@ -105,6 +106,21 @@ class OptimizerFinder {
   }
 
  private:
+  // Names without those of a loss scale, which stand first; the variables without it, where the
+  // file has none.
+  std::span<const std::string> take_loss_scale(std::span<const std::string> names) {
+    if (!optimizer_.loss_scale) return names;
+    const std::vector<TensorInfo> own = layers::loss_scale_states();
+    const bool has = names.size() > own.size() && names[2].ends_with("/step_counter") &&
+                     names[3].ends_with("/dynamic_scale");
+    if (!has) {
+      variables_.erase(variables_.begin(), variables_.begin() + static_cast<ptrdiff_t>(own.size()));
+      return names;
+    }
+    for (size_t i = 0; i < own.size(); ++i) add(own[i], names[i]);
+    return names.subspan(own.size());
+  }
+
   // What tf.keras from 2.11 kept for SGD without momentum, too.
   bool is_unused_momentum(const std::vector<std::string>& names) const {
     return optimizer_.slots.empty() && names.size() == trained_.size() &&

@@ -47,6 +47,9 @@ class CompileReader {
     options.skips_metrics = true;
     if (const Config* optimizer = config.find("optimizer")) {
       options.optimizer = read_optimizer(*optimizer);
+      if (scales_loss(config, *optimizer)) {
+        options.optimizer = layers::with_loss_scale(options.optimizer);
+      }
     }
     attempt("loss", config, options,
             [&](const Config& value) { options.losses = read_losses(value); });
@@ -104,6 +107,19 @@ class CompileReader {
     return all_ones ? std::vector<double>{} : weights;
   }
 
+  // Keras's compile() of a model of mixed_float16 puts a scale around the optimizer that it is
+  // given.
+  bool scales_loss(const Config& config, const Config& optimizer) const {
+    const Config* asked = config.find("auto_scale_loss");
+    if (asked != nullptr && asked->is_bool() && !asked->as_bool()) return false;
+    return !optimizer.is_null() && !is_loss_scale(optimizer) && model_.asks_for_float16();
+  }
+
+  static bool is_loss_scale(const Config& optimizer) {
+    const Config* name = optimizer.find("class_name");
+    return name != nullptr && name->is_string() && layers::is_loss_scale(name->as_string());
+  }
+
   // Arguments that Keras 2 wrote and Keras 3 has no more; those that say something are left in, to
   // be refused where the optimizer is made.
   static Config read_optimizer(const Config& optimizer) {
@@ -113,6 +129,10 @@ class CompileReader {
     for (const auto& [key, value] : arguments->as_object()) {
       const bool off = says_nothing(value) || (value.is_number() && value.as_double() == 0.0);
       if (key == "jit_compile" || (off && (key == "is_legacy_optimizer" || key == "decay"))) {
+        continue;
+      }
+      if (key == "inner_optimizer") {
+        kept.set(key, read_optimizer(value));
         continue;
       }
       kept.set(key == "lr" ? "learning_rate" : key, value);
@@ -268,9 +288,16 @@ Config write_metrics(const std::vector<Config>& metrics) {
 
 Config write_optimizer(const Config& optimizer) {
   try {
-    const std::string class_name = layers::read_optimizer(optimizer).class_name;
-    return keras_object("keras.optimizers", class_name,
-                        layers::read_object(optimizer, "optimizer").arguments);
+    const layers::Optimizer read = layers::read_optimizer(optimizer);
+    layers::Spelling object = layers::read_object(optimizer, "optimizer");
+    if (!read.loss_scale) {
+      return keras_object("keras.optimizers", read.class_name, std::move(object.arguments));
+    }
+    std::erase_if(object.arguments, [](const auto& one) { return one.first == "dynamic"; });
+    for (auto& [key, value] : object.arguments) {
+      if (key == "inner_optimizer") value = write_optimizer(value);
+    }
+    return keras_object("keras.optimizers", layers::kLossScaleClass, std::move(object.arguments));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kModel) throw;
     return optimizer;

@@ -6,7 +6,7 @@
 // a bare `get_config()`, of Keras 1, 2 and 3, models inside models and operator nodes among them.
 // What is read is data: nothing in it names code that would run. Refused by name and reason: custom
 // and unknown layers, calls with arguments that a layer does not take, cyclic or broken graphs,
-// precisions other than float32 and mixed_bfloat16. Written is Keras 3's form.
+// precisions other than float32, mixed_bfloat16 and mixed_float16. Written is Keras 3's form.
 //
 //   {"module": …, "class_name": "Functional", "config": {"name": …, "layers": [
 //      {"class_name": "Dense", "name": …, "config": {…}, "inbound_nodes": [call, call, …]}, …],

@@ -149,8 +149,9 @@ void JsonSource::check_precision(const LayerEntry& read) const {
   const bool made = read.kind == EntryKind::kOperator &&
                     (precision == "bool" || precision.find("int") != std::string::npos);
   if (made) return;
-  if (precision == "float32" || precision == "mixed_bfloat16") return;
-  refuse(read.name.empty() ? read.class_name : read.name, "float32 or mixed_bfloat16", precision,
+  if (layers::is_read_policy(precision)) return;
+  refuse(read.name.empty() ? read.class_name : read.name, std::string(layers::kReadPolicies),
+         precision,
          "Save it in float32: keras.config.set_dtype_policy('float32'), build the model again, "
          "then new.set_weights(old.get_weights()).");
 }

@@ -64,6 +64,10 @@ class WeightsFinder {
              std::to_string(count), "The weights belong to another model.");
     }
     for (size_t i = 0; i < group.weights.size(); ++i) {
+      if (i < group.repeated) {
+        taken_.insert(fmt::format("{}{}", vars, i));
+        continue;
+      }
       take(fmt::format("{}{}", vars, i), group.weights[i]);
     }
   }
@@ -75,12 +79,13 @@ class WeightsFinder {
     if (variables.empty()) return;
     const std::string vars = "optimizer/vars/";
     const auto count = static_cast<size_t>(count_below(vars));
+    leave_out_loss_scale(variables, vars, count);
     if (count > 1 && !is_scalar(vars + "1")) {
       std::erase_if(variables,
                     [](const TensorInfo& info) { return info.name == layers::kLearningRateState; });
     }
     const bool unused_slots = variables.size() == 1 && count == 1 + trained;
-    const bool fresh = count <= 2 && count < variables.size();
+    const bool fresh = count <= most_fresh(variables) && count < variables.size();
     if (count == variables.size() || unused_slots || fresh) {
       const size_t before = tensors_.size();
       try {
@@ -114,6 +119,29 @@ class WeightsFinder {
   std::vector<StoredTensor> take_tensors() { return std::move(tensors_); }
 
  private:
+  static bool is_of_loss_scale(const TensorInfo& info) {
+    return info.name.starts_with(layers::kLossScaleStates);
+  }
+
+  // A file of a model that was read back without a scale has none of its variables; one of an
+  // optimizer that never made a step has those that any optimizer has.
+  void leave_out_loss_scale(std::vector<TensorInfo>& variables, const std::string& vars,
+                            size_t count) const {
+    if (!is_of_loss_scale(variables.front())) return;
+    const size_t scales = layers::loss_scale_states().size();
+    const bool fresh =
+        count > 2 && count <= scales && is_scalar(fmt::format("{}{}", vars, count - 1));
+    if (!fresh && count > 2 && count + scales != variables.size()) return;
+    const size_t kept = fresh ? layers::kLossScaleIdleStates : 0;
+    variables.erase(variables.begin() + static_cast<std::ptrdiff_t>(kept),
+                    variables.begin() + static_cast<std::ptrdiff_t>(scales));
+  }
+
+  // How many variables an optimizer has before its first step.
+  static size_t most_fresh(const std::vector<TensorInfo>& variables) {
+    return is_of_loss_scale(variables.front()) ? 2 + layers::kLossScaleIdleStates : 2;
+  }
+
   bool has_all(const std::vector<WeightGroup>& groups) const {
     return std::ranges::all_of(groups, [&](const WeightGroup& group) {
       return count_below(group.path + "/vars/") == static_cast<int64_t>(group.weights.size());
@@ -188,7 +216,19 @@ struct WeightsLayout {
       tensors.push_back(positions[i]);
     }
   }
+  void add_optimizer(const std::vector<TensorInfo>& variables,
+                     const std::vector<size_t>& positions);
 };
+
+// Keras reads an optimizer inside of one that scales losses from a group of its own, too.
+void WeightsLayout::add_optimizer(const std::vector<TensorInfo>& variables,
+                                  const std::vector<size_t>& positions) {
+  add("optimizer", "optimizer", variables, positions);
+  if (!variables.front().name.starts_with(layers::kLossScaleStates)) return;
+  const auto own = static_cast<std::ptrdiff_t>(layers::loss_scale_states().size());
+  add("optimizer/inner_optimizer", "inner_optimizer", {variables.begin() + own, variables.end()},
+      {positions.begin() + own, positions.end()});
+}
 
 WeightsLayout lay_out(const Model& model, const layers::CompileOptions* compile,
                       const TensorSource& state) {
@@ -203,7 +243,7 @@ WeightsLayout lay_out(const Model& model, const layers::CompileOptions* compile,
   if (compile != nullptr) {
     const std::vector<TensorInfo> variables = known_optimizer_tensors(compile->optimizer, groups);
     const std::vector<size_t> positions = find_all(variables, state);
-    if (!positions.empty()) layout.add("optimizer", "optimizer", variables, positions);
+    if (!positions.empty()) layout.add_optimizer(variables, positions);
   }
   layout.add("", model.name(), {}, {});
   return layout;

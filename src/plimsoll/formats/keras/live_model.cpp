@@ -21,7 +21,7 @@ LiveModel read_live_model(const std::string& config, const std::string& origin) 
 std::vector<LiveVariable> live_weights(const layers::Model& model) {
   std::vector<LiveVariable> variables;
   for (const WeightGroup& group : archive_groups(model, keras_tree(model))) {
-    for (size_t i = 0; i < group.weights.size(); ++i) {
+    for (size_t i = group.repeated; i < group.weights.size(); ++i) {
       variables.push_back({fmt::format("{}/vars/{}", group.path, i), group.weights[i]});
     }
   }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "formats/keras/keras_order.h"
+#include "layers/model/layer_traits.h"
 #include "layers/training/optimizers.h"
 
 namespace plimsoll::formats {
@@ -94,6 +95,21 @@ class ArchiveGroups {
       }
       groups_[at].weights.push_back(info_of(layer, weight));
       groups_[at].trainable.push_back(weight.trainable && layer.trainable());
+    }
+    if (layers::layer_traits(layer.class_name()).lists_inner_kernel) {
+      repeat_kernel(layer, model_.weights(id), groups_[own]);
+    }
+  }
+
+  static void repeat_kernel(const layers::Layer& layer, const std::vector<layers::Weight>& weights,
+                            WeightGroup& own) {
+    for (const char* name : {"layer/kernel", "layer/embeddings"}) {
+      const auto kernel = std::ranges::find(weights, name, &layers::Weight::name);
+      if (kernel == weights.end()) continue;
+      own.weights.insert(own.weights.begin(), info_of(layer, *kernel));
+      own.trainable.insert(own.trainable.begin(), false);
+      own.repeated = 1;
+      return;
     }
   }
 

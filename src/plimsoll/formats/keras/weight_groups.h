@@ -21,6 +21,7 @@ struct WeightGroup {
   std::string path;  // "layers/lstm/cell"
   std::vector<TensorInfo> weights;
   std::vector<bool> trainable;
+  size_t repeated = 0;  // of the first weights: they are another group's, and not trained here
 };
 // How the groups of one class are numbered (keras_order.h).
 enum class GroupCount : uint8_t { kOnce, kTwiceWithWeights };

@@ -175,6 +175,10 @@ std::vector<int64_t> ConfigReader::sizes(std::string_view key, const std::vector
   return fallback;
 }
 
+bool is_read_policy(std::string_view name) {
+  return name == "float32" || name == kMixedBFloat16 || name == kMixedFloat16;
+}
+
 std::string ConfigReader::policy(std::string_view key) {
   const Config* given = take(key);
   std::string name = "float32";
@@ -187,8 +191,8 @@ std::string ConfigReader::policy(std::string_view key) {
   } else if (given != nullptr && !given->is_null()) {
     name = given->to_json();
   }
-  if (name != "float32" && name != "mixed_bfloat16") {
-    refuse(key, "float32 or mixed_bfloat16", name, "Build the model with one of these policies.");
+  if (!is_read_policy(name)) {
+    refuse(key, std::string(kReadPolicies), name, "Build the model with one of these policies.");
   }
   complete(key, policy_config(name));
   return name;

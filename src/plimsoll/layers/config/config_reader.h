@@ -18,6 +18,11 @@
 
 namespace plimsoll::layers {
 
+inline constexpr std::string_view kMixedBFloat16 = "mixed_bfloat16";
+inline constexpr std::string_view kMixedFloat16 = "mixed_float16";
+inline constexpr std::string_view kReadPolicies = "float32, mixed_bfloat16 or mixed_float16";
+bool is_read_policy(std::string_view name);  // one of these
+
 class ConfigReader {
  public:
   ConfigReader(std::string_view class_name, const Config& given);
@@ -38,8 +43,8 @@ class ConfigReader {
   std::vector<int64_t> sizes(std::string_view key, size_t count, int64_t least);
   std::vector<int64_t> sizes(std::string_view key, const std::vector<int64_t>& fallback,
                              int64_t least);
-  // The name of a layer's policy: "float32" or "mixed_bfloat16", also as a policy object; anything
-  // else is refused. Printed as Keras's policy object.
+  // The name of a layer's policy, also as a policy object; one that is not read is refused. Printed
+  // as Keras's policy object.
   std::string policy(std::string_view key);
   // "channels_last", "channels_first", or null, which means the first; printed as a word.
   bool channels_first();

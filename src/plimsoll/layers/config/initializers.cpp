@@ -50,11 +50,6 @@ std::string class_of(const std::string& name) {
   std::vector<std::string> known;
   for (std::string_view class_name : kClasses) {
     if (name == class_name || name == snake_case(class_name)) {
-      if (class_name == "STFT") {
-        throw Error(ErrorKind::kModel,
-                    "expected an initializer of weights that are trained, received STFT. Choose "
-                    "another one.");
-      }
       return std::string(class_name);
     }
     known.push_back(snake_case(class_name));
@@ -186,6 +181,33 @@ Draw scaled_draw(const std::string& class_name, const Config& config,
   return {"truncated_normal", {{"mean", 0.0}, {"stddev", std::sqrt(scale) / kTruncatedDeviation}}};
 }
 
+// One of a few words, or null where that is a choice too.
+std::string word_of(const Config& config, std::string_view key, std::string_view fallback,
+                    std::initializer_list<std::string_view> words, bool or_none = false) {
+  const Config* given = config.find(key);
+  if (or_none && given != nullptr && given->is_null()) return "none";
+  const std::string word = given == nullptr     ? std::string(fallback)
+                           : given->is_string() ? given->as_string()
+                                                : given->to_json();
+  if (std::ranges::find(words, word) != words.end()) return word;
+  std::string all;
+  for (const std::string_view one : words) all += (all.empty() ? "" : ", ") + std::string(one);
+  throw Error(ErrorKind::kModel, fmt::format("STFT, {}: expected {}{}, received {}.", key,
+                                             or_none ? "null or one of " : "one of ", all, word));
+}
+
+Draw waves_of(const Config& config) {
+  const Config* periodic = config.find("periodic");
+  return {"fourier_waves",
+          {{"side", word_of(config, "side", "real", {"real", "imag"})},
+           {"window", word_of(config, "window", "hann",
+                              {"blackman", "blackmanharris", "boxcar", "flattop", "hamming", "hann",
+                               "nuttall"},
+                              true)},
+           {"scaling", word_of(config, "scaling", "density", {"density", "spectrum"}, true)},
+           {"periodic", periodic != nullptr && periodic->is_bool() && periodic->as_bool()}}};
+}
+
 Draw draw_of(const std::string& class_name, const Config& config,
              const std::vector<int64_t>& shape) {
   if (is_scaling(class_name)) return scaled_draw(class_name, config, shape);
@@ -202,16 +224,13 @@ Draw draw_of(const std::string& class_name, const Config& config,
         snake_case(class_name),
         {{"mean", number_of(config, "mean", 0.0)}, {"stddev", number_of(config, "stddev", 0.05)}}};
   }
+  if (class_name == "STFT") return waves_of(config);
   return {snake_case(class_name), {{"gain", number_of(config, "gain", 1.0)}}};
 }
 
 }  // namespace
 
-std::vector<std::string> initializer_class_names() {
-  std::vector<std::string> names(kClasses.begin(), kClasses.end());
-  std::erase(names, "STFT");  // refused
-  return names;
-}
+std::vector<std::string> initializer_class_names() { return {kClasses.begin(), kClasses.end()}; }
 
 Config complete_initializer(const Config& given) {
   const Config* class_name = given.is_object() ? given.find("class_name") : &given;
@@ -289,7 +308,7 @@ graph::ValueId add_initializer(graph::GraphBuilder& builder, const Config& initi
   }
   Draw draw = draw_of(class_name, initializer.at("config"), shape);
   draw.attributes.set("shape", shape);
-  if (draw.op != "constant" && draw.op != "identity") {
+  if (draw.op != "constant" && draw.op != "identity" && draw.op != "fourier_waves") {
     const Config* seed = initializer.at("config").find("seed");
     const bool seeded = seed != nullptr && seed->is_int();
     draw.attributes.set("site", site_of(seeded ? name + "#" + seed->to_json() : name));

@@ -88,6 +88,7 @@ constexpr std::array kLayers = {
     Entry{"MaxPooling2D", make_max_pooling2d},
     Entry{"MaxPooling3D", make_max_pooling3d},
     Entry{"Maximum", make_maximum, {.masks = kMerges}},
+    Entry{"MelSpectrogram", make_mel_spectrogram},
     Entry{"Minimum", make_minimum, {.masks = kMerges}},
     Entry{"MultiHeadAttention",
           make_multi_head_attention,
@@ -125,6 +126,7 @@ constexpr std::array kLayers = {
     Entry{"ReversibleEmbedding",
           make_reversible_embedding,
           {.calls = kWithMore, .reads_numbers = true}},
+    Entry{"STFTSpectrogram", make_stft_spectrogram},
     Entry{"SeparableConv1D", make_separable_conv1d},
     Entry{"SeparableConv2D", make_separable_conv2d},
     Entry{"SimpleRNN", make_simple_rnn, {.calls = kWithMore}},
@@ -133,6 +135,7 @@ constexpr std::array kLayers = {
     Entry{"SpatialDropout1D", make_spatial_dropout1d, kSpatialDropout},
     Entry{"SpatialDropout2D", make_spatial_dropout2d, kSpatialDropout},
     Entry{"SpatialDropout3D", make_spatial_dropout3d, kSpatialDropout},
+    Entry{"SpectralNormalization", make_spectral_normalization, {.lists_inner_kernel = true}},
     Entry{"Subtract", make_subtract, {.masks = kMerges}},
     Entry{"TimeDistributed", make_time_distributed, {.masks = kPasses, .calls = kWithMask}},
     Entry{"UnitNormalization", make_unit_normalization, {.masks = kPasses}},
@@ -167,14 +170,13 @@ constexpr std::array kRefusals = {
 };
 
 // Keras's own, of any version, of which there is no more to say.
-constexpr std::array<std::string_view, 19> kNotTrained = {
+constexpr std::array<std::string_view, 16> kNotTrained = {
     "LocallyConnected1D",
     "LocallyConnected2D",
     "GRUCell",
     "LSTMCell",
     "SimpleRNNCell",
     "StackedRNNCells",
-    "SpectralNormalization",
     "HashedCrossing",
     "AugMix",
     "CutMix",
@@ -185,8 +187,6 @@ constexpr std::array<std::string_view, 19> kNotTrained = {
     "RandAugment",
     "RandomElasticTransform",
     "RandomPerspective",
-    "MelSpectrogram",
-    "STFTSpectrogram",
 };
 
 std::string layer_name(const Config& config) {

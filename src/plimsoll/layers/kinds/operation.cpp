@@ -136,6 +136,7 @@ constexpr const char* kOptions[] = {"alpha",
                                     "axisc",
                                     "b",
                                     "block_size",
+                                    "center",
                                     "data_format",
                                     "decimals",
                                     "default_value",
@@ -144,6 +145,7 @@ constexpr const char* kOptions[] = {"alpha",
                                     "dx",
                                     "epsilon",
                                     "equal_nan",
+                                    "fft_length",
                                     "indices_or_sections",
                                     "invert",
                                     "is_causal",
@@ -168,6 +170,8 @@ constexpr const char* kOptions[] = {"alpha",
                                     "posinf",
                                     "repeats",
                                     "rms_scaling",
+                                    "sequence_length",
+                                    "sequence_stride",
                                     "shift",
                                     "side",
                                     "source",
@@ -175,6 +179,7 @@ constexpr const char* kOptions[] = {"alpha",
                                     "strides",
                                     "subscripts",
                                     "threshold",
+                                    "window",
                                     "x",
                                     "x_max",
                                     "x_min"};
@@ -195,9 +200,9 @@ std::string_view find(const std::array<Named, N>& table, std::string_view operat
 }
 
 // Operators that lie in files of their own.
-std::array<std::span<const OperationRow>, 7> families() {
-  return {fold_operations(),    item_operations(),  map_operations(),    move_operations(),
-          network_operations(), order_operations(), product_operations()};
+std::array<std::span<const OperationRow>, 8> families() {
+  return {fold_operations(),    item_operations(),  map_operations(),     move_operations(),
+          network_operations(), order_operations(), product_operations(), spectrum_operations()};
 }
 
 MakeOperation find_family(std::string_view operation) {

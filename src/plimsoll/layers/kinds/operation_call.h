@@ -87,7 +87,7 @@ struct OperationRow {
 };
 
 // Indices; elementwise functions; axes moved, cut and joined; axes folded; the order of elements;
-// products; what keras.ops.nn has for networks.
+// products; what keras.ops.nn has for networks; transforms to frequencies.
 std::span<const OperationRow> item_operations();
 std::span<const OperationRow> map_operations();
 std::span<const OperationRow> move_operations();
@@ -95,6 +95,7 @@ std::span<const OperationRow> fold_operations();
 std::span<const OperationRow> order_operations();
 std::span<const OperationRow> product_operations();
 std::span<const OperationRow> network_operations();
+std::span<const OperationRow> spectrum_operations();
 
 // Elements of a sample that an operator may make; more is refused as a size that nobody means.
 inline constexpr int64_t kMostElements = int64_t{1} << 40;

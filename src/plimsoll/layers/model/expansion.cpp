@@ -132,7 +132,16 @@ graph::StateId Expansion::declare(const Layer& layer, std::string_view name) {
 }
 
 ValueId Expansion::weight(const Layer& layer, std::string_view name) {
-  return builder_.read(declare(layer, name));
+  return value_of(declare(layer, name));
+}
+
+ValueId Expansion::value_of(graph::StateId weight) {
+  const auto replaced = replaced_.find(builder_.graph().state(weight).name);
+  return replaced != replaced_.end() ? replaced->second : builder_.read(weight);
+}
+
+bool Expansion::replace_weight(const Layer& layer, std::string_view name, ValueId value) {
+  return replaced_.try_emplace(state_name(layer, name), value).second;
 }
 
 ValueId Expansion::statistic(const Layer& layer, std::string_view name) {

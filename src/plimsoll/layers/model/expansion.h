@@ -56,6 +56,8 @@ class Expansion {
   // The value in float32, where it is bfloat16.
   ValueId as_float32(ValueId value);
   ValueId weight(const Layer& layer, std::string_view name);
+  // False where it has been replaced.
+  bool replace_weight(const Layer& layer, std::string_view name, ValueId value);
   ValueId statistic(const Layer& layer, std::string_view name);
   void set_statistic(const Layer& layer, std::string_view name, ValueId next);
   void remember_logits(ValueId output, ValueId logits, Probabilities made_by);
@@ -64,6 +66,10 @@ class Expansion {
   ValueId channels_first(const Layer& layer, ValueId x);
   ValueId constant(const Layer& layer, std::string_view prefix, const ConstantData& data);
 
+  // What a weight is in this step: what stands in its place, or the state's value at its start.
+  ValueId value_of(graph::StateId weight);
+  // Weights in whose place another value stands, by state name.
+  const std::map<std::string, ValueId, std::less<>>& replaced() const { return replaced_; }
   // What the outputs of calls so far add to the loss: scalars in the order of calls.
   const std::vector<ValueId>& activity_penalties() const { return activity_penalties_; }
   // The constants that calls asked for, by state name.
@@ -98,6 +104,7 @@ class Expansion {
   std::set<ValueId> without_mask_;            // that had one
   std::map<ValueId, ValueId> channels_last_;  // by the same value channels first
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
+  std::map<std::string, ValueId, std::less<>> replaced_;    // by state name
   std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value
   std::map<std::string, int, std::less<>> site_counts_;     // by layer
   Constants constants_;                                     // by state name

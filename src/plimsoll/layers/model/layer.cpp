@@ -23,7 +23,9 @@ namespace {
 Layer::Layer(ConfigReader& reader) : class_name_(reader.class_name()) {
   name_ = reader.text("name");
   trainable_ = reader.flag("trainable", true);
-  computes_in_bfloat16_ = reader.policy("dtype") == "mixed_bfloat16";
+  const std::string policy = reader.policy("dtype");
+  computes_in_bfloat16_ = policy == kMixedBFloat16;
+  asks_for_float16_ = policy == kMixedFloat16;
   activity_regularizer_ = read_activity_regularizer(reader);
 }
 
@@ -119,6 +121,12 @@ int64_t LayerContext::batch_norm_group() const { return expansion_.batch_norm_gr
 
 ValueId LayerContext::weight(std::string_view name) {
   return expansion_.weight(layer_, prefix_ + std::string(name));
+}
+
+void LayerContext::replace_weight(std::string_view name, ValueId value) {
+  if (expansion_.replace_weight(layer_, prefix_ + std::string(name), value)) return;
+  refuse("one call", "a second one",
+         "Its calls change its weights: use a layer of its own for each place.");
 }
 
 ValueId LayerContext::statistic(std::string_view name) {

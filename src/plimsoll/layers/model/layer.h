@@ -44,7 +44,8 @@ enum class Probabilities : uint8_t { kSigmoid, kSoftmax };
 struct ConstantData {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape{};
-  std::vector<double> values{};  // row by row
+  std::vector<double> values{};  // row by row; none where `initializer` makes them
+  Config initializer{};          // complete (config/initializers.h)
   friend bool operator==(const ConstantData&, const ConstantData&) = default;
 };
 
@@ -116,6 +117,9 @@ class LayerContext {
 
   // The value of a weight at the start of the step.
   ValueId weight(std::string_view name);
+  // What stands in a trained weight's place from here on in this step: the optimizer goes on from
+  // it. Throws kModel where the layer was called before in this step.
+  void replace_weight(std::string_view name, ValueId value);
   // A moving statistic as the calls before this one left it, and its next value.
   ValueId statistic(std::string_view name);
   void set_statistic(std::string_view name, ValueId next);
@@ -157,6 +161,8 @@ class Layer {
   bool trainable() const { return trainable_; }
   // Its policy in the file is mixed_bfloat16.
   bool computes_in_bfloat16() const { return computes_in_bfloat16_; }
+  // It is mixed_float16: the layer computes in float32, which loses nothing.
+  bool asks_for_float16() const { return asks_for_float16_; }
   // What is added to the loss for its outputs; null: nothing.
   const Config& activity_regularizer() const { return activity_regularizer_; }
   // Keras 3's get_config, complete and in Keras's order.
@@ -180,6 +186,9 @@ class Layer {
   virtual bool elementwise() const { return false; }
   // Whether, in training, what a sample gives depends on the others of the batch.
   virtual bool mixes_samples() const { return false; }
+  // Whether what a call gives depends on all that it is called on together, in training or not, or
+  // changes the layer: no wrapper may join calls of it, or cut one.
+  virtual bool keeps_calls_apart() const { return false; }
   // Whether a call adds to the loss for its outputs: its own regularizer, or that of a layer
   // inside.
   virtual bool penalizes_activity() const { return !activity_regularizer_.is_null(); }
@@ -206,6 +215,7 @@ class Layer {
   std::string name_;
   bool trainable_ = true;
   bool computes_in_bfloat16_ = false;
+  bool asks_for_float16_ = false;
   Config activity_regularizer_;
   Config config_;
 };

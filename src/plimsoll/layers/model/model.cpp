@@ -241,6 +241,10 @@ ParameterCounts Model::parameters() const {
   return counts;
 }
 
+bool Model::asks_for_float16() const {
+  return std::ranges::any_of(layers_, [](const auto& layer) { return layer->asks_for_float16(); });
+}
+
 void Model::set_trainable(std::string_view name, bool trainable) {
   const LayerId id = find_layer(name);
   if (!id.valid()) {

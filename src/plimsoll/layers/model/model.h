@@ -115,6 +115,9 @@ class Model {
   ParameterCounts parameters(LayerId id) const;
   ParameterCounts parameters() const;
 
+  // Whether any layer does (layer.h).
+  bool asks_for_float16() const;
+
   // Throws kModel with a did-you-mean.
   void set_trainable(std::string_view layer, bool trainable);
 

@@ -13,6 +13,9 @@ ValueId first_value(graph::GraphBuilder& builder, const graph::StateVariable& st
                     const std::optional<Optimizer>& optimizer, const Constants& constants) {
   std::vector<int64_t> dims = state.type.shape.at(1);
   if (const auto constant = constants.find(state.name); constant != constants.end()) {
+    if (!constant->second.initializer.is_null()) {
+      return add_initializer(builder, constant->second.initializer, dims, state.name);
+    }
     return builder.call("literal", state.name + "/initial", {},
                         {{"shape", dims},
                          {"dtype", std::string(to_string(state.type.dtype))},

@@ -56,7 +56,8 @@ void read_common(OptionReader& options) {
   options.ignore("ema_momentum");
   options.ignore("ema_overwrite_frequency");
   options.refuse_unless_empty("use_ema", "Leave it out.");
-  options.refuse_unless_empty("loss_scale_factor", "Leave it out: training is in float32.");
+  // Gradients of a scaled loss are divided by the scale: in float32 it changes nothing.
+  options.optional_number("loss_scale_factor", 0, kNoBound);
   options.refuse_unless_empty("gradient_accumulation_steps",
                               "Use a larger batch: it is cut to fit the memory limit.");
 }
@@ -320,13 +321,17 @@ StepNumbers step_numbers(graph::GraphBuilder& builder, const Optimizer& optimize
   return numbers;
 }
 
+ValueId value_before(graph::GraphBuilder& builder, const WeightGradient& pair) {
+  return pair.before.valid() ? pair.before : builder.read(pair.weight);
+}
+
 // The new values of a weight and of its slots.
 std::vector<ValueId> add_step(graph::GraphBuilder& builder, const Optimizer& optimizer,
                               const Update& given, const std::vector<ValueId>& slots,
                               const StepNumbers& numbers) {
   const WeightGradient& pair = given.pair;
   const std::string weight = builder.graph().state(pair.weight).name;
-  const ValueId before = builder.read(pair.weight);
+  const ValueId before = value_before(builder, pair);
   if (optimizer.muon && slots.size() == 1) {
     const MuonStep next = add_muon_step(builder, *optimizer.muon, weight, {before, slots[0]},
                                         pair.gradient, numbers.learning_rate);
@@ -350,7 +355,7 @@ std::vector<ValueId> add_step(graph::GraphBuilder& builder, const Optimizer& opt
 }
 
 void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer, const Update& given,
-                const StepNumbers& numbers) {
+                const StepNumbers& numbers, FiniteSteps& steps) {
   const WeightGradient& pair = given.pair;
   const StateVariable weight = builder.graph().state(pair.weight);
   std::vector<graph::StateId> states = {pair.weight};
@@ -364,7 +369,10 @@ void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer, const 
   if (!pair.constraint.is_null()) {
     results[0] = add_constraint(builder, pair.constraint, results[0], weight.name);
   }
-  for (size_t i = 0; i < states.size(); ++i) builder.write(states[i], results[i]);
+  steps.write(pair.weight, results[0], value_before(builder, pair));
+  for (size_t i = 1; i < states.size(); ++i) {
+    steps.write(states[i], results[i], builder.read(states[i]));
+  }
   builder.set_layer("");
 }
 
@@ -381,6 +389,19 @@ ValueId sum_of_squares(graph::GraphBuilder& builder, const Update& update,
   }
   const ValueId squares = builder.call("multiply", name + "/read_squares", {reads, reads});
   return builder.call("batch_sum", sum, {squares});
+}
+
+// Σ g² of all weights.
+ValueId sum_of_all_squares(graph::GraphBuilder& builder, const std::vector<Update>& updates) {
+  ValueId total;
+  for (const Update& update : updates) {
+    const ValueId squares =
+        sum_of_squares(builder, update, builder.graph().state(update.pair.weight).name);
+    total = total.valid() ? builder.call("add", "optimizer/squares", {total, squares}) : squares;
+  }
+  if (total.valid()) return total;
+  return builder.call("zeros", "optimizer/squares", {},
+                      {{"shape", std::vector<int64_t>()}, {"dtype", "float32"}});
 }
 
 void clip_one(graph::GraphBuilder& builder, const Optimizer& optimizer, Update& update,
@@ -417,7 +438,7 @@ void clip_gradients(graph::GraphBuilder& builder, const Optimizer& optimizer,
 // step (ops/training/adaptive_optimizers.cpp); it is there for who goes on in Keras. It stays as it
 // is where there is nothing to update.
 void add_momentum_product(graph::GraphBuilder& builder, const Optimizer& optimizer,
-                          ValueId iteration, bool idle) {
+                          ValueId iteration, bool idle, FiniteSteps& steps) {
   constexpr double kDecay = 0.96;
   const std::string name(kMomentumProductState);
   const double beta = optimizer.attributes.get_double("beta_1");
@@ -432,8 +453,8 @@ void add_momentum_product(graph::GraphBuilder& builder, const Optimizer& optimiz
   const ValueId momentum =
       builder.call("scale_shift", name + "/momentum", {decayed},
                    {{"scale", idle ? 0.0 : -0.5 * beta}, {"offset", idle ? 1.0 : beta}});
-  builder.write(product,
-                builder.call("multiply", name + "/next", {builder.read(product), momentum}));
+  const ValueId before = builder.read(product);
+  steps.write(product, builder.call("multiply", name + "/next", {before, momentum}), before);
 }
 
 }  // namespace
@@ -465,14 +486,37 @@ std::vector<TensorInfo> slots_of(const Optimizer& optimizer, const TensorInfo& w
 
 double initial_slot_value(const Optimizer& optimizer, std::string_view state) {
   if (state == kMomentumProductState) return 1.0;
+  if (state.starts_with(kLossScaleStates)) {
+    return state.ends_with("/dynamic_scale") ? optimizer.loss_scale->initial : 0.0;
+  }
   return state.ends_with("/accumulator") ? optimizer.accumulator : 0.0;
 }
 
-std::vector<std::string> optimizer_class_names() { return {kClasses.begin(), kClasses.end()}; }
+std::vector<std::string> optimizer_class_names() {
+  std::vector<std::string> names(kClasses.begin(), kClasses.end());
+  names.emplace_back(kLossScaleClass);
+  std::ranges::sort(names);
+  return names;
+}
 
 Optimizer read_optimizer(const Config& config, std::vector<Option>* list) {
   const Spelling given = read_object(config, "optimizer");
   Optimizer optimizer;
+  if (is_loss_scale(given.name)) {
+    OptionReader own(given.arguments, "loss_scale_optimizer", list);
+    const LossScale scale = read_loss_scale(own);
+    optimizer = read_optimizer(inner_optimizer(given.arguments));
+    if (optimizer.loss_scale) own.refuse("inner_optimizer", "one without a scale", given.name);
+    if (optimizer.class_name == "Nadam") {
+      own.refuse("inner_optimizer", "another one", optimizer.class_name,
+                 "Keras does not keep its product of momenta there: take Adam, or Nadam alone.");
+    }
+    optimizer.loss_scale = scale;
+    own.ignore("inner_optimizer");
+    read_common(own);
+    own.finish();
+    return optimizer;
+  }
   optimizer.class_name = class_of(given.name);
   OptionReader options(given.arguments, lower(optimizer.class_name), list);
   read_learning_rate(options, given.arguments, default_rate(optimizer.class_name), optimizer);
@@ -507,14 +551,17 @@ void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
                                                             {iteration}, *optimizer.schedule)
                                              : rate;
   std::vector<Update> updates = find_updates(builder, optimizer, gradients);
+  FiniteSteps steps(builder, optimizer.loss_scale,
+                    optimizer.loss_scale ? sum_of_all_squares(builder, updates) : ValueId());
   clip_gradients(builder, optimizer, updates);
   const StepNumbers numbers = step_numbers(builder, optimizer, current, iteration);
-  for (const Update& update : updates) add_update(builder, optimizer, update, numbers);
+  for (const Update& update : updates) add_update(builder, optimizer, update, numbers, steps);
   if (optimizer.class_name == "Nadam") {
-    add_momentum_product(builder, optimizer, iteration, updates.empty());
+    add_momentum_product(builder, optimizer, iteration, updates.empty(), steps);
   }
-  builder.write(counter,
-                builder.call("increment", std::string(kIterationState) + "/next", {iteration}));
+  steps.write(counter,
+              builder.call("increment", std::string(kIterationState) + "/next", {iteration}),
+              iteration);
 }
 
 void add_idle_slots(graph::GraphBuilder& builder, const Optimizer& optimizer,
@@ -551,7 +598,9 @@ std::optional<graph::Graph> slots_graph(const Optimizer& optimizer,
 
 std::vector<TensorInfo> optimizer_states(const Optimizer& optimizer,
                                          const std::vector<TensorInfo>& weights) {
-  std::vector<TensorInfo> states = {{std::string(kIterationState), DType::kInt64, {}}};
+  std::vector<TensorInfo> states;
+  if (optimizer.loss_scale) states = loss_scale_states();
+  states.push_back({std::string(kIterationState), DType::kInt64, {}});
   const auto add = [&](const TensorInfo& weight, const TensorInfo& slot) {
     states.push_back({slot_state(weight.name, slot.name), DType::kFloat32, slot.shape});
   };

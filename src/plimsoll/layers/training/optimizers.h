@@ -11,6 +11,7 @@
 #include "base/tensor_io.h"
 #include "graph/builder.h"
 #include "layers/config/config.h"
+#include "layers/training/loss_scale.h"
 #include "layers/training/muon.h"
 
 namespace plimsoll::layers {
@@ -23,7 +24,7 @@ inline constexpr std::string_view kIterationState = "optimizer/iteration";
 struct Option;
 
 struct Optimizer {
-  std::string class_name{};  // "SGD", "Adam", …
+  std::string class_name{};  // "SGD", "Adam", …; of the one inside of one that scales losses
   double learning_rate = 0;
   std::string op{};                  // of an update
   graph::Attributes attributes{};    // of an update
@@ -37,6 +38,7 @@ struct Optimizer {
   // "value", "norm" or "global": gradients are clipped to clip_limit; empty: they are not.
   std::string clip{};
   double clip_limit = 0;
+  std::optional<LossScale> loss_scale{};  // of one that scales losses, around this one
   friend bool operator==(const Optimizer&, const Optimizer&) = default;
 };
 
@@ -59,7 +61,8 @@ std::vector<std::string> optimizer_class_names();
 struct WeightGradient {
   graph::StateId weight;
   graph::ValueId gradient;
-  Config constraint{};  // what follows the update; null: nothing
+  Config constraint{};      // what follows the update; null: nothing
+  graph::ValueId before{};  // what is updated; invalid: what the variable holds
 };
 void add_updates(graph::GraphBuilder& builder, const Optimizer& optimizer,
                  const std::vector<WeightGradient>& gradients);

@@ -267,7 +267,7 @@ class StepBuilder {
       const graph::StateId state = find_state(builder_.graph(), weight.name);
       if (!state.valid()) continue;
       const ValueId penalty =
-          add_penalty(builder_, weight.weight.regularizer, builder_.read(state), weight.name);
+          add_penalty(builder_, weight.weight.regularizer, expansion_.value_of(state), weight.name);
       if (penalty.valid()) total = builder_.call("add", "loss/penalized", {total, penalty});
     }
     return total;
@@ -319,17 +319,39 @@ class StepBuilder {
     for (const ModelWeight& weight : model_.all_weights()) {
       const graph::StateId state = find_state(builder_.graph(), weight.name);
       if (!weight.trainable || !state.valid()) continue;
-      updates.push_back({state, ValueId(), weight.weight.constraint});
-      weights.push_back(builder_.read(state));
+      weights.push_back(expansion_.value_of(state));
+      updates.push_back({state, ValueId(), weight.weight.constraint, weights.back()});
     }
     const std::vector<ValueId> gradients = add_gradients(builder_, loss, weights);
     for (size_t i = 0; i < updates.size(); ++i) updates[i].gradient = gradients[i];
     std::erase_if(updates, [](const WeightGradient& w) { return !w.gradient.valid(); });
     if (accumulates) {
+      refuse_replaced();
       add_accumulation(builder_, updates);
     } else {
       add_updates(builder_, optimizer, updates);
       add_idle(optimizer, updates);
+      write_replaced(updates);
+    }
+  }
+
+  // Parts of a batch would each change them.
+  void refuse_replaced() const {
+    if (expansion_.replaced().empty()) return;
+    throw Error(ErrorKind::kModel, "[" + model_.name() +
+                                       "] expected weights that a step's update alone changes, "
+                                       "received " +
+                                       expansion_.replaced().begin()->first +
+                                       ", which a call of its layer changes. Train it by fit.");
+  }
+
+  // What calls put in the place of weights that no update writes.
+  void write_replaced(const std::vector<WeightGradient>& updates) {
+    for (const auto& [name, value] : expansion_.replaced()) {
+      const graph::StateId state = find_state(builder_.graph(), name);
+      if (std::ranges::find(updates, state, &WeightGradient::weight) != updates.end()) continue;
+      builder_.set_stage(Stage::kUpdate);
+      builder_.write(state, value);
     }
   }
 
@@ -477,6 +499,12 @@ std::vector<std::string> left_out_metrics(const Model& model, const CompileOptio
   }
   plan_outputs(model, compile, &left_out);
   return left_out;
+}
+
+std::string precision_note(const Model& model, Precision precision) {
+  if (precision != Precision::kOfLayers || !model.asks_for_float16()) return "";
+  return "layers of mixed_float16 are computed in float32: nothing is rounded to float16, and no "
+         "memory is saved by it; precision bf16 saves as much";
 }
 
 std::vector<std::string> optimizer_variables(const Model& model, const Config& optimizer) {

@@ -115,6 +115,10 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
 // One sentence for each metric that programs of this model leave out: its name, and why.
 std::vector<std::string> left_out_metrics(const Model& model, const CompileOptions& compile);
 
+// What programs of this precision do otherwise than the model's layers ask for, a sentence without
+// its full stop; empty: nothing.
+std::string precision_note(const Model& model, Precision precision);
+
 // The optimizer's variables in the order of Keras's `optimizer.variables`, as state names.
 std::vector<std::string> optimizer_variables(const Model& model, const Config& optimizer);
 

@@ -37,6 +37,31 @@ class Initializer : public NamedOp {
   bool random_;
 };
 
+// fourier_waves, of shape (T, 1, F): element (t, 0, f) is cos(−π t f / (F − 1)) window(t) / scale,
+// or the sine. {window} is one of scipy's sums of cosines, and {scaling} what is 1 of it: its norm
+// (density), the sum of its magnitudes (spectrum), or nothing is scaled.
+class FourierWaves final : public Initializer {
+ public:
+  explicit FourierWaves(std::string_view name) : Initializer(name, {}, false) {}
+
+  std::vector<ValueType> infer(const NodeTypes& node) const override {
+    read_name(node, "side", "", {"real", "imag"});
+    read_name(
+        node, "window", "",
+        {"blackman", "blackmanharris", "boxcar", "flattop", "hamming", "hann", "none", "nuttall"});
+    read_name(node, "scaling", "", {"density", "none", "spectrum"});
+    node.attributes.get_bool("periodic", false);
+    return Initializer::infer(node);
+  }
+
+ protected:
+  void check_shape(const Shape& shape) const override {
+    if (shape.rank() == 3 && shape[1].count == 1 && shape[2].count > 1) return;
+    refuse("a shape of frames, 1 and two or more frequencies", to_string(shape),
+           "Choose another initializer.");
+  }
+};
+
 class MatrixInitializer final : public Initializer {
  public:
   MatrixInitializer(std::string_view name, int most_rank, bool random)
@@ -62,6 +87,7 @@ void register_initializers(OpRegistry& registry) {
   add_op<Initializer>(registry, "random_normal", normal, true);
   add_op<Initializer>(registry, "truncated_normal", normal, true);
   add_op<Initializer>(registry, "constant", std::vector<std::string>{"value"}, false);
+  add_op<FourierWaves>(registry, "fourier_waves");
   add_op<MatrixInitializer>(registry, "orthogonal", kAnyRank, true);
   add_op<MatrixInitializer>(registry, "identity", 2, false);
 }

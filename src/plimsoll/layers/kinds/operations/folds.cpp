@@ -249,17 +249,50 @@ Values running_sum(const OperationCall& call) {
   return {is_integer(type) ? as_dtype(context, y, type) : y};
 }
 
+// Each element times those before it: products of 2, 4, 8 … neighbours, one after the other.
+Values running_product(const OperationCall& call) {
+  LayerContext& context = call.context();
+  const DType type = context.type(call.only()).dtype;
+  ValueId y = call.only_real();
+  if (call.operation() == "Nancumprod") y = without_nan(context, y, 1);
+  if (!call.option("dtype").is_null()) {
+    call.refuse("no dtype", call.option("dtype").to_json(), "Cast the products instead.");
+  }
+  const int64_t axis = call.axis(call.option("axis"), context.type(y).shape.rank());
+  const int64_t count = dims_of(context, y)[static_cast<size_t>(axis - 1)];
+  for (int64_t step = 1; step < count; step *= 2) {
+    const ValueId ones = filled_like(context, sliced(context, y, axis, 0, step), 1);
+    const ValueId before =
+        context.emit("concat", {ones, sliced(context, y, axis, 0, count - step)}, {{"axis", axis}});
+    y = context.emit("multiply", {y, before});
+  }
+  if (type == DType::kBool) return {as_dtype(context, y, DType::kInt32)};
+  return {is_integer(type) ? as_dtype(context, y, type) : y};
+}
+
 constexpr OperationRow kRows[] = {
-    {"Amax", extremum},       {"Amin", extremum},
-    {"Average", average},     {"CountNonzero", count_nonzero},
-    {"Cumsum", running_sum},  {"Logsumexp", log_sum_exp},
-    {"Moments", moments},     {"Nanmax", extremum_of_numbers},
-    {"Nanmean", of_numbers},  {"Nancumsum", running_sum},
-    {"Nanprod", product},     {"Nanmin", extremum_of_numbers},
-    {"Nanstd", of_numbers},   {"Nansum", of_numbers},
-    {"Nanvar", of_numbers},   {"Norm", norm},
-    {"Normalize", normalize}, {"Prod", product},
-    {"Ptp", extremum},        {"Std", variance},
+    {"Amax", extremum},
+    {"Amin", extremum},
+    {"Average", average},
+    {"CountNonzero", count_nonzero},
+    {"Cumsum", running_sum},
+    {"Logsumexp", log_sum_exp},
+    {"Cumprod", running_product},
+    {"Nancumprod", running_product},
+    {"Moments", moments},
+    {"Nanmax", extremum_of_numbers},
+    {"Nanmean", of_numbers},
+    {"Nancumsum", running_sum},
+    {"Nanprod", product},
+    {"Nanmin", extremum_of_numbers},
+    {"Nanstd", of_numbers},
+    {"Nansum", of_numbers},
+    {"Nanvar", of_numbers},
+    {"Norm", norm},
+    {"Normalize", normalize},
+    {"Prod", product},
+    {"Ptp", extremum},
+    {"Std", variance},
     {"Var", variance},
 };
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/format.h"
 #include "layers/kinds/operation_call.h"
@@ -51,10 +52,27 @@ void expect_axis(const OperationCall& call) {
 Values arg_extremum(const OperationCall& call) {
   LayerContext& context = call.context();
   expect_axis(call);
-  const LastAxis x = with_axis_last(call, call.only_real());
-  const bool largest = call.operation() == "Argmax";
-  const ValueId y = context.emit("arg_extremum_last", {x.value},
-                                 {{"of", std::string(largest ? "maximum" : "minimum")}});
+  LastAxis x = with_axis_last(call, call.only_real());
+  const bool largest = call.operation().ends_with("max");
+  const bool leaves_nan_out = call.operation().starts_with("Nan");
+  ValueId none;  // where there is no number
+  if (leaves_nan_out) {
+    const ValueId odd = is_nan(context, x.value);
+    const double least = -std::numeric_limits<double>::infinity();
+    const ValueId edge = filled_like(context, x.value, largest ? least : -least);
+    x.value = chosen(context, odd, edge, x.value);
+    none = odd;
+  }
+  ValueId y = context.emit("arg_extremum_last", {x.value},
+                           {{"of", std::string(largest ? "maximum" : "minimum")}});
+  if (leaves_nan_out) {
+    // Of a row without a number Keras gives -1.
+    const ValueId numbers = context.emit("logical", {none}, {{"kind", "not"}});
+    const ValueId any = context.emit("any_last", {numbers});
+    const ValueId place = as_dtype(context, y, DType::kFloat32);
+    y = as_dtype(context, chosen(context, any, place, filled_like(context, place, -1)),
+                 DType::kInt32);
+  }
   if (!call.flag("keepdims")) return {y};
   std::vector<int64_t> dims = dims_of(context, call.only());
   dims[static_cast<size_t>(x.axis - 1)] = 1;
@@ -157,9 +175,17 @@ Values quantile(const OperationCall& call) {
 }
 
 constexpr OperationRow kRows[] = {
-    {"Argmax", arg_extremum}, {"Argmin", arg_extremum},      {"Argsort", sort},
-    {"Median", quantile},     {"Percentile", quantile},      {"Quantile", quantile},
-    {"Sort", sort},           {"TakeAlongAxis", take_along}, {"TopK", top_k},
+    {"Argmax", arg_extremum},
+    {"Argmin", arg_extremum},
+    {"Argsort", sort},
+    {"Nanargmax", arg_extremum},
+    {"Nanargmin", arg_extremum},
+    {"Median", quantile},
+    {"Percentile", quantile},
+    {"Quantile", quantile},
+    {"Sort", sort},
+    {"TakeAlongAxis", take_along},
+    {"TopK", top_k},
 };
 
 }  // namespace

@@ -109,6 +109,12 @@ class InnerModel final : public Layer {
            });
   }
 
+  bool keeps_calls_apart() const override {
+    return std::ranges::any_of(layers_, [](const InnerLayer& inner) {
+      return inner.layer != nullptr && inner.layer->keeps_calls_apart();
+    });
+  }
+
   bool penalizes_activity() const override {
     return std::ranges::any_of(layers_, [](const InnerLayer& inner) {
       return inner.layer != nullptr && inner.layer->penalizes_activity();

@@ -25,6 +25,10 @@ class TimeDistributed final : public Layer {
     }
     layer_ = make_inner_layer(name->as_string(), *config);
     if (layer_->input_type()) reader.refuse("layer", "a layer that computes", name->as_string());
+    if (layer_->keeps_calls_apart()) {
+      reader.refuse("layer", "a layer that looks at each sample alone", name->as_string(),
+                    "Call it on the whole sequence.");
+    }
     if (layer_->penalizes_activity()) {
       reader.refuse("layer", "a layer without activity_regularizer", name->as_string(),
                     "Put an ActivityRegularization after this one.");
