@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from plimsoll import asked, finder, processes, script
+from plimsoll import asked
+from plimsoll.programs import finder, processes, script
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from live_models import CASES, Case, classes, normal, numbers
 
 import plimsoll
-from plimsoll import loop
+from plimsoll.training import loop
 
 L = keras.layers
 X, Y = normal(40, 4), normal(40, 1, seed=3)
@@ -94,7 +94,7 @@ def test_replaced_code_is_named(make: Any, named: str) -> None:
 
 
 def test_what_keras_has_is_its_own() -> None:
-    from plimsoll.live import _is_of_keras
+    from plimsoll.model.live import _is_of_keras
 
     for module in (keras.layers, keras.losses, keras.metrics, keras.optimizers, keras.activations,
                    keras.initializers, keras.regularizers, keras.constraints):  # fmt: skip

@@ -1,9 +1,9 @@
 """Keras's own engine inside the limit: training steps in parts where a whole batch takes too much.
 
 Models that Keras trains, since the engine does not, come by here with `fit` and `train_on_batch`.
-How many samples at a time fit is measured with the first batch (guard_sizes.py); a step in parts
-gives the gradient of the whole batch (guard_step.py); what is not proved to do so is not cut
-(guard_proof.py). Where the whole batch fits, Keras's own function runs and nothing is in its way.
+How many samples at a time fit is measured with the first batch (sizes.py); a step in parts
+gives the gradient of the whole batch (step.py); what is not proved to do so is not cut
+(proof.py). Where the whole batch fits, Keras's own function runs and nothing is in its way.
 
 Where memory that runs out is an exception, on a GPU or with a limited address space, a step that
 fails is undone and done again in smaller parts.
@@ -19,9 +19,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from plimsoll import asked, fallback, guard_proof, guard_sizes
-from plimsoll.guard_step import CutStep, Packing, State, build_optimizer, changing
+from plimsoll import asked
+from plimsoll.guard import proof as guard_proof
+from plimsoll.guard import sizes as guard_sizes
+from plimsoll.guard.step import CutStep, Packing, State, build_optimizer, changing
 from plimsoll.options import size
+from plimsoll.surroundings import call_site, sees_gpu
 
 _LOOKS_EVERY_S = 0.25  # at the peak, while nothing is cut
 _ALL = sys.maxsize  # samples of a part, where no limit is known
@@ -83,7 +86,7 @@ class Guard:
         self._model: Callable[[], Any] = weakref.ref(model)
         self.limit, self._inexact = size(what.memory), what.inexact
         self._made_for = (model._compile_config, what.memory, what.inexact)
-        self._on_gpu = fallback.sees_gpu()
+        self._on_gpu = sees_gpu()
         self._raises = guard_sizes.may_raise(self._on_gpu)
         self._measures = self.limit is not None and not self._on_gpu
         self._keras: Any = None
@@ -665,7 +668,7 @@ def run(model: Any, method: str, in_keras: Callable[[], Any], what: asked.Asked)
     guard = _of(model, what)
     if guard is None:
         return in_keras()
-    where = f"{fallback.call_site()}: {method}"
+    where = f"{call_site()}: {method}"
     if guard.is_never:
         return guard.beside(in_keras, where)
     model.make_train_function()

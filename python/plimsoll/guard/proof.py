@@ -2,7 +2,7 @@
 
 Three things count as proof that a loss gives each sample a value of its own, which Keras's own code
 then reduces: a function of Keras's from the list here; the graph of a function of the program's
-(guard_graph.py); nothing else. For the layers between there is no proof but evidence: samples are
+(graph.py); nothing else. For the layers between there is no proof but evidence: samples are
 changed one at a time, and the predictions of all others have to stay (`coupled`).
 """
 
@@ -13,8 +13,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from plimsoll import guard_graph
-from plimsoll.finder import fingerprint
+from plimsoll.fingerprints import fingerprint
+from plimsoll.guard import graph as guard_graph
 
 # Each of them gives a sample, or a place of a sample, a value that depends on nothing else. Not
 # here: hinge and squared_hinge, which ask whether all labels of a batch are 0 or 1; dice, tversky
@@ -38,7 +38,7 @@ _ADDED = frozenset(
     "TruePositives TrueNegatives FalsePositives FalseNegatives".split()
 )
 
-# What of Keras is done here in its place, as its code is known (finder.fingerprint).
+# What of Keras is done here in its place, as its code is known (fingerprints.py).
 _KNOWN: dict[str, frozenset[str]] = {
     "Loss.__call__": frozenset(("32fc4f30687e",)),
     "reduce_weighted_values": frozenset(("ea805224879a",)),

@@ -21,7 +21,8 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from plimsoll import guard_graph, guard_proof
+from plimsoll.guard import graph as guard_graph
+from plimsoll.guard import proof as guard_proof
 
 _LOSSES = 1024  # of a model, at most
 

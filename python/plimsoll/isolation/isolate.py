@@ -24,10 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core, data, live, wire
+from plimsoll import _core, data
 from plimsoll.errors import translate
-from plimsoll.loop import Callbacks
+from plimsoll.isolation import wire
+from plimsoll.model import live
 from plimsoll.options import MIB, Options, size
+from plimsoll.training.loop import Callbacks
 
 _RESERVE = 8 * MIB  # what an interpreter takes that only passes on messages
 _RATE = "optimizer/learning_rate"  # its name among the variables
@@ -78,7 +80,7 @@ class _Process:
         passed = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, 3)
                   for one in (theirs.fileno(), arrays, state)]  # fmt: skip
         theirs.close()
-        root = str(Path(__file__).resolve().parents[1])
+        root = str(Path(__file__).resolve().parents[2])
         try:
             here = os.getcwd()
         except FileNotFoundError:
@@ -86,8 +88,8 @@ class _Process:
         paths = [path or here for path in sys.path if isinstance(path, str) and (path or here)]
         if root not in paths:
             paths.insert(0, root)
-        program = (f"import sys; sys.path[:] = {paths!r}; from plimsoll.isolated import main; "
-                   f"main{tuple(passed)}")  # fmt: skip
+        program = (f"import sys; sys.path[:] = {paths!r}; from plimsoll.isolation.isolated "
+                   f"import main; main{tuple(passed)}")  # fmt: skip
         if not sys.executable:
             raise RuntimeError("isolate: expected an interpreter in sys.executable, received none.")
         try:

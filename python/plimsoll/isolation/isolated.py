@@ -16,8 +16,9 @@ import threading
 import traceback
 from typing import Any
 
-from plimsoll import _core, wire
+from plimsoll import _core
 from plimsoll.errors import ResourceExhausted
+from plimsoll.isolation import wire
 from plimsoll.options import Listener, Options, size
 
 

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 from plimsoll import _core
 from plimsoll.errors import translate
+from plimsoll.model.sync import Lent
+from plimsoll.model.variables import Variables
 from plimsoll.options import Listener, Options
-from plimsoll.sync import Lent
-from plimsoll.variables import Variables
 
 MOST = 256 << 20  # bytes: a session that holds more ends with its call
 _Answer = TypeVar("_Answer")

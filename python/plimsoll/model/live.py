@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core, sizes, sync
+from plimsoll import _core, errors, sizes
 from plimsoll.data import Samples, samples_of
 from plimsoll.errors import Refused, translate
-from plimsoll.kept import Session, release_all
-from plimsoll.lookups import Lookups
-from plimsoll.stamp import Stamp
-from plimsoll.variables import Variables
+from plimsoll.model import sync
+from plimsoll.model.kept import Session, release_all
+from plimsoll.model.lookups import Lookups
+from plimsoll.model.stamp import Stamp
+from plimsoll.model.variables import Variables
 from plimsoll.versions import check_backend, check_model, check_optimizer, keras_module
 
 
@@ -34,7 +35,7 @@ def _keras_folder() -> str:
     return os.path.dirname(os.path.abspath(file)) + os.sep
 
 
-_TAPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tape.py")
+_TAPE = os.path.join(os.path.dirname(os.path.abspath(errors.__file__)), "tapes", "tape.py")
 
 
 def _is_of_keras(value: Any) -> bool:

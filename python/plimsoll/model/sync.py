@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from plimsoll import _core
-from plimsoll.variables import Known, Variables, tensorflow
+from plimsoll.model.variables import Known, Variables, tensorflow
 
 _DOORS = ("TFE_Py_FastPathExecute", "TFE_Py_Execute", "TFE_Py_ExecuteCancelable")
 _DATA_SETS = "tensorflow.python.data.ops."

@@ -14,7 +14,10 @@ import atexit
 import os
 import sys
 
-from plimsoll import asked, keras_methods, methods, tape
+from plimsoll import asked
+from plimsoll.fingerprints import fingerprint
+from plimsoll.replaced import keras_methods, methods
+from plimsoll.tapes import tape
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
@@ -38,23 +41,6 @@ _LEFT = {  # a module by which a Keras is known that is left as it is
     "keras.src.engine.training": "Keras 2",
     "tf_keras": "Keras 2 (tf_keras)",
 }
-
-
-def fingerprint(code: types.CodeType) -> str:
-    """A digest of a function's parameters and of everything that its code names.
-
-    The same on every version of Python, other than a digest of the code itself.
-    """
-    import hashlib
-    import inspect
-
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    text = "|".join([
-        f"{code.co_argcount},{code.co_kwonlyargcount}", ",".join(code.co_varnames[:count]),
-        ",".join(sorted(tape.names_in(code))),
-    ])  # fmt: skip
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def unknown_method(module: Any, cls: Any) -> str:

@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
     from typing import Any
 
-_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "children")
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(asked.__file__)), "children")
 
 
 def _flag_against(arguments: Any) -> str:

@@ -14,7 +14,7 @@ import sys
 import types
 
 from plimsoll import asked
-from plimsoll.fallback import without_our_frames
+from plimsoll.surroundings import without_our_frames
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:

@@ -8,19 +8,17 @@ judge of what the engine takes: there is no list of it here.
 
 from __future__ import annotations
 
-import os
 import sys
 import types
 import weakref
 
 from plimsoll import asked
+from plimsoll.surroundings import call_site, raised_here, sees_gpu
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
-
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class _Refusals:
@@ -58,57 +56,6 @@ class _Refusals:
 
 
 _refusals = _Refusals()
-
-
-def _frames(error: BaseException) -> list[types.TracebackType]:
-    found, trace = [], error.__traceback__
-    while trace is not None:
-        found.append(trace)
-        trace = trace.tb_next
-    return found
-
-
-def _is_ours(code: types.CodeType) -> bool:
-    return os.path.abspath(code.co_filename).startswith(_HERE)
-
-
-def _raised_here(error: BaseException) -> bool:
-    """Whether the package itself raised it, and not the program's code that it called."""
-    frames = _frames(error)
-    return bool(frames) and _is_ours(frames[-1].tb_frame.f_code)
-
-
-def without_our_frames(error: BaseException) -> BaseException:
-    """The same error, whose traceback shows the program's frames; what led to it likewise."""
-    seen: set[int] = set()
-    stack: list[BaseException | None] = [error]
-    while stack:
-        one = stack.pop()
-        if one is None or id(one) in seen:
-            continue
-        seen.add(id(one))
-        kept: types.TracebackType | None = None
-        for trace in reversed(_frames(one)):
-            if not _is_ours(trace.tb_frame.f_code):
-                kept = types.TracebackType(kept, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
-        one.__traceback__ = kept
-        stack += [one.__cause__, one.__context__]
-    return error
-
-
-def call_site() -> str:
-    """File and line of the program's call."""
-    inside: Any = sys.modules["keras.src"]
-    keras = os.path.dirname(os.path.abspath(inside.__path__[0])) + os.sep
-    frame = sys._getframe(1)
-    file = frame.f_code.co_filename
-    while frame.f_back is not None and (
-        file.startswith("<") or os.path.abspath(file).startswith((_HERE, keras))
-    ):
-        frame = frame.f_back
-        file = frame.f_code.co_filename
-    near = os.path.relpath(file) if os.path.isabs(file) else file
-    return f"{file if near.startswith('..') else near}:{frame.f_lineno}"
 
 
 def _tell(model: Any, method: str, reason: str, how: str) -> None:
@@ -157,24 +104,7 @@ class Source:
         return chained()
 
 
-_gpu: list[bool] = []  # whether Keras sees one, once that is known
-
-
-def sees_gpu() -> bool:
-    if not _gpu:
-        _gpu.append(_finds_gpu())
-    return _gpu[0]
-
-
-def _finds_gpu() -> bool:
-    tensorflow, jax = sys.modules.get("tensorflow"), sys.modules.get("jax")
-    keras: Any = sys.modules["keras"]
-    if keras.backend.backend() == "tensorflow" and tensorflow is not None:
-        return bool(tensorflow.config.get_visible_devices("GPU"))
-    return jax is not None and jax.default_backend() != "cpu"
-
-
-def _reason_of_program(what: asked.Asked) -> str:
+def reason_of_program(what: asked.Asked) -> str:
     """What keeps every model in Keras."""
     if what.engine == "keras":
         return 'engine="keras" was asked for.'
@@ -187,7 +117,7 @@ def _reason_of_program(what: asked.Asked) -> str:
     return ""
 
 
-def _reason_of_engine() -> str:
+def reason_of_engine() -> str:
     """Where it cannot be loaded."""
     if "plimsoll.calls" not in sys.modules:
         try:
@@ -219,16 +149,16 @@ class Call:
         if not self._is_complete():
             return self.in_keras()  # which says so
         if not what.strict and not what.plans and _refusals.has(self.model, self.method):
-            from plimsoll import guard
+            from plimsoll.guard import decide as guard
 
             return guard.run(self.model, self.method, self.in_keras, what)
-        reason = _reason_of_program(what) or _reason_of_engine()
+        reason = reason_of_program(what) or reason_of_engine()
         if reason:
             return self._leave(what, reason)
         try:
             answer = natively()
         except (ValueError, TypeError) as error:
-            if not _raised_here(error) or not is_whole():
+            if not raised_here(error) or not is_whole():
                 raise
             reason = self._reason(error)
         except BaseException:
@@ -247,8 +177,8 @@ class Call:
 
     def _reason(self, error: Exception) -> str:
         """Why the engine does not do it; what of it is the model's is kept for the next calls."""
-        from plimsoll import live
         from plimsoll.errors import Refused
+        from plimsoll.model import live
 
         try:
             live.check_identity(self.model)
@@ -270,7 +200,7 @@ class Call:
         if not is_guarded(what, self.method):
             _tell(self.model, self.method, reason, "untouched")
             return self.in_keras()
-        from plimsoll import guard
+        from plimsoll.guard import decide as guard
 
         _tell(self.model, self.method, reason, guard.how(self.model))
         return guard.run(self.model, self.method, self.in_keras, what)
@@ -279,7 +209,7 @@ class Call:
 def is_guarded(what: asked.Asked, method: str) -> bool:
     """Whether Keras's own steps are kept inside the limit."""
     asks = what.memory is not None or what.engine == "keras"
-    return asks and method in ("fit", "train_on_batch") and not _reason_of_engine()
+    return asks and method in ("fit", "train_on_batch") and not reason_of_engine()
 
 
 def is_left(model: Any, method: str) -> bool:
@@ -291,6 +221,6 @@ def is_left(model: Any, method: str) -> bool:
         return False
     if not is_guarded(what, method):
         return True
-    from plimsoll import guard
+    from plimsoll.guard import decide as guard
 
     return guard.is_passing(model, method, what)

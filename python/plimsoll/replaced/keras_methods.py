@@ -1,4 +1,4 @@
-"""The training methods of Keras that may be replaced, by what finder.fingerprint makes of them.
+"""The training methods of Keras that may be replaced, by their fingerprints.
 
 Each line is a version of a method, with the first Keras that had it of those that were looked at
 (3.0.5, 3.1.1, 3.2.1, 3.3.3, 3.4.1, 3.5 to 3.8, 3.9.2, 3.10, 3.11.3, 3.12 to 3.14, 3.15.1). A method

@@ -5,8 +5,10 @@ What each does natively is one call of this package; how it comes back to Keras 
 
 from __future__ import annotations
 
-from plimsoll import asked, keras_methods
-from plimsoll.fallback import Call, Source, check_sizes, is_left, without_our_frames
+from plimsoll import asked
+from plimsoll.replaced import keras_methods
+from plimsoll.replaced.fallback import Call, Source, check_sizes, is_left
+from plimsoll.surroundings import without_our_frames
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def _like(own: Any, function: Any) -> Any:
 
 def _planned(model: Any, x: Any, batch_size: int | None, steps: int | None) -> None:
     """In place of the first call that would train; does not return."""
-    from plimsoll import planned
+    from plimsoll.replaced import planned
 
     planned.end_with_plan(model, x, batch_size, steps, _options())
 
@@ -107,8 +109,9 @@ def _evaluate(own: Any) -> Any:
         source = Source(x)
 
         def natively() -> Any:
-            from plimsoll import inference, sizes
+            from plimsoll import sizes
             from plimsoll.options import Options
+            from plimsoll.training import inference
 
             mine = sizes.built(self, source.x)
             check_sizes(self, x)
@@ -134,8 +137,9 @@ def _predict(own: Any) -> Any:
         source = Source(x)
 
         def natively() -> Any:
-            from plimsoll import inference, sizes
+            from plimsoll import sizes
             from plimsoll.options import Options
+            from plimsoll.training import inference
 
             mine = sizes.built(self, source.x)
             check_sizes(self, x)

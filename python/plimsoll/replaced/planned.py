@@ -6,9 +6,10 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from plimsoll import calls, data, live, sizes
+from plimsoll import calls, data, sizes
 from plimsoll.answers import PlanAnswer
-from plimsoll.fallback import call_site
+from plimsoll.model import live
+from plimsoll.surroundings import call_site
 
 DOES_NOT_FIT = 3  # the exit code, as of `plimsoll plan`
 

@@ -13,31 +13,21 @@ import os
 import sys
 
 from plimsoll import asked
+from plimsoll.fingerprints import CODE, names_in
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
-    import types
     from typing import Any
 
 MARK = "_plimsoll_replaces"
-_CODE = type((lambda: None).__code__)
 _KERAS = os.path.join("keras", "src") + os.sep
 _classes: dict[type, type] = {}
-
-
-def names_in(code: types.CodeType) -> set[str]:
-    """All names that a function's code uses, those of functions within it too."""
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, _CODE):
-            found |= names_in(constant)
-    return found
 
 
 def is_a_step(function: Any) -> bool:
     """Whether it has a tape and a step of an optimizer in it."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
-    if not isinstance(code, _CODE):
+    if not isinstance(code, CODE):
         return False
     names = names_in(code)
     return "GradientTape" in names and ("apply_gradients" in names or "apply" in names)
@@ -54,7 +44,7 @@ def _class_of(own: Any) -> Any:
         def __call__(self, *arguments: Any, **named: Any) -> Any:
             if asked.current is None:
                 return own.__call__(self, *arguments, **named)
-            from plimsoll.fallback import without_our_frames
+            from plimsoll.surroundings import without_our_frames
             from plimsoll.tapes import taken
 
             try:
@@ -115,7 +105,7 @@ def watch_functions(tensorflow: Any) -> None:
 
 def _in_training_of_keras(frame: Any) -> bool:
     """Whether a call comes from Keras's own training, or from a function that is left as it is."""
-    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tapes", "taken.py")
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "taken.py")
     while frame is not None:
         file = frame.f_code.co_filename
         if file == own or (_KERAS in file and os.path.basename(file) == "trainer.py"):
@@ -140,7 +130,7 @@ def _name(optimizer: Any) -> None:
         return  # a function's trace
     if _in_training_of_keras(frame):
         return
-    from plimsoll.fallback import call_site
+    from plimsoll.surroundings import call_site
 
     site = call_site()
     file = site.rpartition(":")[0]

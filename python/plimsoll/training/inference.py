@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core, data, live, sizes, sync
-from plimsoll.kept import Session
+from plimsoll import _core, data, sizes
+from plimsoll.model import live, sync
+from plimsoll.model.kept import Session
 from plimsoll.options import Options
 from plimsoll.versions import keras_module, packed, reported
 

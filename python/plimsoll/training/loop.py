@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core, data, inference, live
+from plimsoll import _core, data
+from plimsoll.model import live
 from plimsoll.options import MIB, Listener, Options
+from plimsoll.training import inference
 from plimsoll.versions import keras_module, reported
 
 # Callbacks of Keras's that look at no variable of the model at the end of an epoch.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll import live
-from plimsoll.inference import Caller, by_name, in_order, outputs_like
+from plimsoll.model import live
 from plimsoll.options import Options
+from plimsoll.training.inference import Caller, by_name, in_order, outputs_like
 from plimsoll.versions import reported
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import live
 from plimsoll.errors import Refused
-from plimsoll.variables import tensorflow
+from plimsoll.model import live
+from plimsoll.model.variables import tensorflow
 from plimsoll.versions import keras_module
 
 _WHOLE = {"Accuracy", "BinaryAccuracy", "CategoricalAccuracy", "SparseCategoricalAccuracy",

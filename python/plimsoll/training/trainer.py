@@ -18,15 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import live, sizes, sync
+from plimsoll import sizes
 from plimsoll.asked import options_of_program
 from plimsoll.errors import Refused, guarded
-from plimsoll.inference import by_name
-from plimsoll.kept import Session
+from plimsoll.model import live, sync
+from plimsoll.model.kept import Session
+from plimsoll.model.stamp import Stamp
+from plimsoll.model.variables import Variables
 from plimsoll.options import Options
-from plimsoll.stamp import Stamp
-from plimsoll.tapes import taped
-from plimsoll.variables import Variables
+from plimsoll.training import taped
+from plimsoll.training.inference import by_name
 from plimsoll.versions import check_backend, check_model, check_optimizer, keras_module, reported
 
 _Assigned = list[tuple[int, np.ndarray[Any, Any]]]

@@ -8,7 +8,9 @@ from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 
-from plimsoll import asked, finder, noted
+from plimsoll import asked
+from plimsoll.programs import finder
+from plimsoll.watching import noted
 
 
 class _Words(argparse.ArgumentParser):

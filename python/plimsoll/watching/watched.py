@@ -9,10 +9,11 @@ import weakref
 from statistics import median
 from typing import Any
 
-from plimsoll import asked, tree
+from plimsoll import asked
 from plimsoll.errors import ResourceExhausted
 from plimsoll.explained import Explanation, explain
 from plimsoll.options import MIB, size
+from plimsoll.watching import tree
 
 EVERY = 0.05  # seconds between samples
 HIGH_MARK = 0.9  # of the memory, at which a line is printed
