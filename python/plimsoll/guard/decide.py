@@ -22,6 +22,16 @@ from typing import Any
 from plimsoll import asked
 from plimsoll.guard import proof as guard_proof
 from plimsoll.guard import sizes as guard_sizes
+from plimsoll.guard.parts import (
+    again,
+    as_gradients,
+    bytes_of,
+    merged,
+    of_rows,
+    ones,
+    shares_of,
+    tensors_of,
+)  # fmt: skip
 from plimsoll.guard.step import CutStep, Packing, State, build_optimizer, changing
 from plimsoll.options import size
 from plimsoll.surroundings import call_site, sees_gpu
@@ -37,46 +47,6 @@ class _Doubtful(Exception):
 
 def _mib(count: int) -> str:
     return f"{count / guard_sizes.MIB:.1f} MiB"
-
-
-def _tensors(data: Any) -> tuple[Any, list[Any], str]:
-    """A batch as tensors, the tensors alone, and why it cannot be cut."""
-    import tensorflow as tf
-    from keras import tree
-
-    def converted(one: Any) -> Any:
-        if one is None or isinstance(one, tf.experimental.Optional):
-            return None
-        plain = isinstance(one, (tf.RaggedTensor, tf.SparseTensor))
-        return one if plain else tf.convert_to_tensor(one)
-
-    data = tree.map_structure(converted, data)
-    leaves = [one for one in tree.flatten(data) if one is not None]
-    if not all(tf.is_tensor(one) and isinstance(one, tf.Tensor) for one in leaves):
-        return data, leaves, "its data is sparse or ragged"
-    if not leaves or any(one.shape.rank == 0 for one in leaves):
-        return data, leaves, "its data has no axis of samples"
-    if len({int(one.shape[0]) for one in leaves}) != 1:
-        return data, leaves, "the tensors of a batch have different lengths"
-    return data, leaves, ""
-
-
-def _again(data: Any, element: Any) -> Any:
-    """An iterator of one batch that has been taken from another, of which Keras's function sees
-    the same: where sizes are not known to it (`element`), they are not here."""
-    import tensorflow as tf
-
-    if element is None:
-        return iter([data])
-
-    try:
-        opened = tf.data.Dataset.from_tensors(data)
-        if opened.element_spec != element:
-            variant = tf.data.experimental.to_variant(opened)
-            opened = tf.data.experimental.from_variant(variant, element)
-        return iter(opened)
-    except (TypeError, ValueError, AttributeError, NotImplementedError):
-        return iter([data])
 
 
 class Guard:
@@ -176,11 +146,11 @@ class Guard:
 
     def _batch(self, given: Any, element: Any) -> Any:
         def whole() -> Any:
-            return self._keras(_again(given, element))
+            return self._keras(again(given, element))
 
         if self.passes:  # since an earlier batch of several at once
             return whole()
-        data, tensors, why = _tensors(given)
+        data, tensors, why = tensors_of(given)
         batch = 0 if why else int(tensors[0].shape[0])
         failed = ""
         if not why and self._runs_first(data, element, batch):
@@ -348,11 +318,11 @@ class Guard:
         failed = False
         live, sums, kept = None, 0, 0
         try:
-            flat, small, predictions = step.part([one[:rows] for one in tensors], _ones(step), 1.0)
+            flat, small, predictions = step.part([one[:rows] for one in tensors], ones(step), 1.0)
             most = guard_sizes.live(resets=False)
             live = None if held is None or most is None else most - held
-            sums = sum(_bytes(one) for one in flat)
-            kept = sum(_bytes(one) for some in predictions for one in some) // rows
+            sums = sum(bytes_of(one) for one in flat)
+            kept = sum(bytes_of(one) for some in predictions for one in some) // rows
             del flat, small, predictions
         except Exception as error:
             if not guard_sizes.is_of_memory(error):
@@ -530,13 +500,13 @@ class Guard:
         import tensorflow as tf
 
         pieces = [[one[at : at + rows] for one in tensors] for at in range(0, batch, rows)]
-        shares = _shares(step, pieces, batch)
+        shares = shares_of(step, pieces, batch)
         sparse: list[list[Any]] = []
         predictions: list[list[list[Any]]] = []
         for index, piece in enumerate(pieces):
             share = int(piece[0].shape[0]) / batch
             flat, small, seen = step.part(piece, shares[index], share)
-            sparse.append(_of_rows(step, flat))
+            sparse.append(of_rows(step, flat))
             predictions.append(seen)
             if len(pieces) > 1:
                 step.store(flat, small) if index == 0 else step.add(flat, small)
@@ -548,84 +518,15 @@ class Guard:
                     raise _Doubtful(f"{changed} changes in each part")
             sums = [one.read_value() for one in step.sums]
             count = len(sums) - step.count_of_small
-            flat, small = _merged(step, sums[:count], sparse), sums[count:]
+            flat, small = merged(step, sums[:count], sparse), sums[count:]
         phase[0] = "update"
-        logs = step.update(_as_gradients(step, flat), small, batch)
+        logs = step.update(as_gradients(step, flat), small, batch)
         if step.gathers:
             joined = [
                 [tf.concat(list(some), 0) for some in zip(*each)] for each in zip(*predictions)
             ]
             logs = step.told(tensors, joined)
         return logs
-
-
-def _bytes(tensor: Any) -> int:
-    return int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
-
-
-def _ones(step: CutStep) -> list[float]:
-    return [1.0] * max(1, len(step.traced.shares))
-
-
-def _shares(step: CutStep, pieces: list[list[Any]], batch: int) -> list[list[float]]:
-    """Of each part, by loss."""
-    kinds = [step.traced.shares[index] for index in sorted(step.traced.shares)]
-    if len(pieces) == 1:
-        return [_ones(step)]
-    counts: list[Any] = [[0.0] * len(kinds)] * len(pieces)
-    if "counted" in kinds:
-        counts = [step.counts(piece) for piece in pieces]
-    found = []
-    for piece, own in zip(pieces, counts):
-        share = int(piece[0].shape[0]) / batch
-        row = []
-        for index, kind in enumerate(kinds):
-            total = sum(float(one[index]) for one in counts)
-            counted = float(own[index]) / total if total else 0.0
-            row.append({"rows": share, "sum": 1.0, "counted": counted}[kind])
-        found.append(row or [1.0])
-    return found
-
-
-def _of_rows(step: CutStep, flat: list[Any]) -> list[Any]:
-    """What of a part's gradients are rows of a table and which ones, pair by pair."""
-    own, found = iter(flat), list[Any]()
-    for kind in step.traced.kinds:
-        if kind == "rows":
-            found.append((next(own), next(own)))
-        elif kind == "dense":
-            next(own)
-    return found
-
-
-def _merged(step: CutStep, dense: list[Any], sparse: list[list[Any]]) -> list[Any]:
-    """Gradients of the whole batch as one part gives them; rows of tables one after the other."""
-    import tensorflow as tf
-
-    sums, tables = iter(dense), iter(zip(*sparse))
-    flat = []
-    for kind in step.traced.kinds:
-        if kind == "dense":
-            flat.append(next(sums))
-        elif kind == "rows":
-            flat += [tf.concat(list(one), 0) for one in zip(*next(tables))]
-    return flat
-
-
-def _as_gradients(step: CutStep, flat: list[Any]) -> list[Any]:
-    """As Keras's optimizer takes them."""
-    import tensorflow as tf
-
-    own, found = iter(flat), list[Any]()
-    for kind, variable in zip(step.traced.kinds, step.weights):
-        if kind == "none":
-            found.append(None)
-        elif kind == "dense":
-            found.append(next(own))
-        else:
-            values, indices = next(own), next(own)
-            found.append(tf.IndexedSlices(values, indices, tf.constant(variable.shape, tf.int64)))
-    return found
 
 
 _guards: weakref.WeakKeyDictionary[Any, Guard] = weakref.WeakKeyDictionary()
