@@ -21,6 +21,7 @@ from typing import Any
 
 from plimsoll import asked
 from plimsoll.guard import proof as guard_proof
+from plimsoll.guard import saved as guard_saved
 from plimsoll.guard import sizes as guard_sizes
 from plimsoll.guard.parts import (
     again,
@@ -58,6 +59,9 @@ class Guard:
         self._made_for = (model._compile_config, what.memory, what.inexact)
         self._on_gpu = sees_gpu()
         self._raises = guard_sizes.may_raise(self._on_gpu)
+        self.saved: guard_saved.Saved | None = None  # states of the call that runs
+        if what.restart is not None and what.restart.attempt and not self._on_gpu:
+            self.limit = guard_sizes.lower(self.limit, what.restart.attempt)
         self._measures = self.limit is not None and not self._on_gpu
         self._keras: Any = None
         self._steps: dict[str, CutStep] = {}
@@ -74,6 +78,11 @@ class Guard:
         self._reason = guard_proof.why_never(model)  # it has been said
         self.is_never = bool(self._reason)
 
+    @property
+    def reason(self) -> str:
+        """Why nothing is cut; empty where a batch may be."""
+        return self._reason
+
     def is_for(self, model: Any, what: asked.Asked) -> bool:
         config, memory, inexact = self._made_for
         return config is model._compile_config and memory == what.memory and inexact == what.inexact
@@ -84,11 +93,11 @@ class Guard:
             self._told.add(once or text)
             asked.say(f"{self.where} of {self._model().name}: {text}")
 
-    def begin(self, keras_function: Any, where: str) -> None:
-        self._keras, self.where = keras_function, where
+    def begin(self, keras_function: Any, where: str, saved: guard_saved.Saved | None) -> None:
+        self._keras, self.where, self.saved = keras_function, where, saved
 
     def end(self) -> None:
-        self._keras = None
+        self._keras = self.saved = None
 
     def beside(self, in_keras: Callable[[], Any], where: str) -> Any:
         """A call that is Keras's or the program's alone; what it took is looked at when it ends."""
@@ -129,7 +138,7 @@ class Guard:
 
     def train(self, iterator: Any) -> Any:
         """Keras's train function: steps on batches of an iterator."""
-        if self.passes:
+        if self.passes and self.saved is None:
             logs = self._keras(iterator)
             self.look()
             return logs
@@ -141,20 +150,28 @@ class Guard:
                 if logs is None:
                     raise
                 break
+            if self.saved is not None and self.saved.has_trained(data):
+                logs = self._model().get_metrics_result()
+                continue
             logs = self._batch(data, getattr(iterator, "element_spec", None))
+            if self.saved is not None:
+                self.saved.stepped()
         return logs
 
     def _batch(self, given: Any, element: Any) -> Any:
         def whole() -> Any:
             return self._keras(again(given, element))
 
-        if self.passes:  # since an earlier batch of several at once
-            return whole()
+        if self.passes:
+            self._mark(given)
+            logs = whole()
+            self.look()
+            return logs
         data, tensors, why = tensors_of(given)
         batch = 0 if why else int(tensors[0].shape[0])
         failed = ""
         if not why and self._runs_first(data, element, batch):
-            logs, failed = self._eagerly(whole)
+            logs, failed = self._eagerly(data, whole)
             if not failed:
                 return logs
         step = None if why else self._step(data, element, tensors)
@@ -179,11 +196,13 @@ class Guard:
         packing = Packing(data, element)
         if not model.run_eagerly or packing.key in self._steps or self._shrinks_by:
             return False
+        if self._killed_with(batch):
+            return False
         known = guard_sizes.remembered(self._key(packing, batch)) if self.rows == 0 else self.rows
         return known is None or known >= batch
 
     def _own(
-        self, whole: Callable[[], Any], changes: list[Any], released: bool
+        self, whole: Callable[[], Any], tensors: Any, changes: list[Any], released: bool
     ) -> tuple[Any, str, int]:
         """Keras's own function on a whole batch: its logs, why it was undone, bytes taken.
 
@@ -191,6 +210,7 @@ class Guard:
         exception: Keras's function may have done half of its update by then.
         """
         model = self._model()
+        self._mark(tensors)
         held: list[Any] = []
         if self._raises:
             if all(layer.built for layer in guard_proof.layers_of(model)):
@@ -216,10 +236,10 @@ class Guard:
                 metric.reset_state()
         return None, why, 0
 
-    def _eagerly(self, whole: Callable[[], Any]) -> tuple[Any, str]:
+    def _eagerly(self, data: Any, whole: Callable[[], Any]) -> tuple[Any, str]:
         """A batch of which there is no graph to look at; logs, or why it was undone."""
         self.rows = _ALL
-        logs, why, taken = self._own(whole, changing(self._model()), not self._is_checked)
+        logs, why, taken = self._own(whole, data, changing(self._model()), not self._is_checked)
         if not why:
             self._is_checked, self.passes = True, not self._raises
             if self.limit is not None and taken > self.limit:
@@ -243,18 +263,37 @@ class Guard:
         """How many samples at a time, from what small parts take."""
         self.rows = _ALL
         known = guard_sizes.remembered(self._key(step.packing, batch))
-        if known is None and (not self._measures or step.acts or self._model().run_eagerly):
+        killed = self._killed_with(batch)
+        measures = self._measures and not step.acts and not self._model().run_eagerly
+        if known is not None:
+            rows = known
+        elif measures:
+            rows = self._measured(step, tensors, batch)
+        elif killed:
+            rows = batch
+        else:
             return
-        rows = known if known is not None else self._measured(step, tensors, batch)
+        if killed:
+            rows = min(rows, max(1, killed // 2))
         if rows >= batch:
             return
         if not self._is_approved(step, tensors, rows):
             return
-        if known is None:
+        if known is None and measures:
             rows = self._verified(step, tensors, batch, rows)
         self.rows = max(rows, 1)
         if rows == 0:
             self.say("not even one sample at a time is within the limit; it is trained one by one.")
+
+    def _killed_with(self, batch: int) -> int:
+        """Samples at a time with which the kernel has killed the program; 0: it has not."""
+        return 0 if self.saved is None else self.saved.killed_with(batch)
+
+    def _mark(self, data: Any, rows: int = _ALL) -> None:
+        """Before a step, so that the next start of the program knows what this one has died of."""
+        if self.saved is not None:
+            batch = guard_saved.samples_of(data)
+            self.saved.mark(min(rows, batch), batch)
 
     def _verified(self, step: CutStep, tensors: list[Any], batch: int, rows: int) -> int:
         """Measured at the size itself, and at smaller ones where it takes more than predicted."""
@@ -311,6 +350,7 @@ class Guard:
 
     def _probe(self, step: CutStep, tensors: list[Any], rows: int) -> guard_sizes.Found | None:
         """One part, undone; None: memory ran out."""
+        self._mark(tensors, rows)
         before = State(step.variables())
         guard_sizes.release()
         guard_sizes.reset_peak()
@@ -388,12 +428,15 @@ class Guard:
             if rows < batch and not self._is_approved(step, tensors, rows):
                 rows = batch
             if self.rows == _ALL and not self._on_gpu:
-                logs, why, taken = self._own(whole_batch, step.variables(), not self._is_checked)
+                logs, why, taken = self._own(
+                    whole_batch, tensors, step.variables(), not self._is_checked
+                )
                 if not why:
                     self._done(step, tensors, rows, taken)
                     return logs
                 self._shrink(step, tensors, rows, why)
                 continue
+            self._mark(tensors, rows)
             before = State(step.variables())
             whole = self._whole_state() if self._keeps_whole else None
             if self._measures:
@@ -553,6 +596,20 @@ def how(model: Any) -> str:
     return "in parts where a batch does not fit"
 
 
+def history_of(model: Any, callbacks: Any) -> Any:
+    """Of a fit that was over before the program was started again; None: it is to run."""
+    found = _guards.get(model)
+    return None if found is None or found.saved is None else found.saved.over(callbacks)
+
+
+def fit_arguments(model: Any, callbacks: Any, initial_epoch: int) -> tuple[Any, int]:
+    """What Keras's fit is called with in place of these, where states are saved."""
+    found = _guards.get(model)
+    if found is None or found.saved is None:
+        return callbacks, initial_epoch
+    return found.saved.arguments(callbacks, initial_epoch)
+
+
 def is_passing(model: Any, method: str, what: asked.Asked) -> bool:
     """Whether Keras's own method may run without further ado."""
     found = _guards.get(model)
@@ -570,15 +627,21 @@ def run(model: Any, method: str, in_keras: Callable[[], Any], what: asked.Asked)
     if guard is None:
         return in_keras()
     where = f"{call_site()}: {method}"
+    saved = guard_saved.begin(model, where) if method == "fit" else None
     if guard.is_never:
+        if saved is not None:
+            saved.never(guard.reason)
         return guard.beside(in_keras, where)
     model.make_train_function()
     own = model.train_function
     ours = guard.train
-    guard.begin(own, where)
+    guard.begin(own, where, saved)
     model.train_function = ours
     try:
-        return in_keras()
+        answer = in_keras()
+        if saved is not None:
+            saved.end()
+        return answer
     finally:
         if model.train_function is ours:
             model.train_function = own

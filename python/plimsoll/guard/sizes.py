@@ -24,6 +24,7 @@ _SHARE = 0.15  # of what is predicted beyond the last measurement
 _FIRST = (1, 2, 4)
 _FIRST_POOLED = (1, 2, 4, 8)
 _AHEAD = 4  # times a measured size: a pool does not count tensors that are small there
+_AFTER_KILL = 0.9
 _KEPT = 256  # files in the cache
 
 Points = list[tuple[int, int]]  # samples, bytes of the process
@@ -189,6 +190,15 @@ def may_raise(sees_gpu: bool) -> bool:
         resource.getrlimit(which)[0] not in unlimited
         for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA)
     )
+
+
+def lower(limit: int | None, kills: int) -> int | None:
+    """What a program keeps to after the kernel has killed it so often: less than it was given, by
+    what a step takes more than was measured, and no more than the process may use."""
+    available = _core.parse_memory("100%") or limit
+    if available is None:
+        return None
+    return int(min(limit or available, available) * _AFTER_KILL**kills)
 
 
 def _folder() -> str:

@@ -76,10 +76,14 @@ def replace_methods(module: Any) -> None:
     methods.replace(cls)
 
 
+_counted: list[asked.Asked] = []  # what asks for arrays to be counted, at most one
+
+
 _after: dict[str, Callable[[Any], None]] = {  # what follows when a module has run
     **dict.fromkeys(_TRAINERS, replace_methods),
     "tensorflow": tape.watch_functions,
     "keras.src.optimizers.base_optimizer": tape.watch_optimizers,
+    "numpy": lambda numpy: _after_numpy(numpy),
 }
 
 
@@ -150,28 +154,30 @@ def begin(what: asked.Asked, says_at_end: bool = True) -> None:
             then(sys.modules[name])
 
 
-_counted: list[asked.Asked] = []  # what asks for arrays to be counted, at most one
-
-
 def count_arrays(what: asked.Asked | None) -> asked.Asked | None:
     """From now on, or when NumPy is imported; none: no longer. Returns what was asked before.
 
     After `begin`. Arrays that are made in this thread are counted.
     """
     before = _counted.pop() if _counted else None
-    _after.pop("numpy", None)
     arrays: Any = sys.modules.get("plimsoll.arrays")
     if arrays is not None:
         arrays.end()
     if what is not None and (what.limit is not None or what.arrays):
         _counted.append(what)
-        _after["numpy"] = _begin_counting
         if _is_loaded("numpy"):
-            _begin_counting(None)
+            _begin_counting()
     return before
 
 
-def _begin_counting(_numpy: Any) -> None:
+def _after_numpy(numpy: Any) -> None:
+    if asked.current is not None and asked.current.restart is not None:
+        numpy.random.seed(asked.current.restart.seed)
+    if _counted:
+        _begin_counting()
+
+
+def _begin_counting() -> None:
     try:
         from plimsoll import arrays
 

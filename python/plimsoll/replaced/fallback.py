@@ -208,7 +208,7 @@ class Call:
 
 def is_guarded(what: asked.Asked, method: str) -> bool:
     """Whether Keras's own steps are kept inside the limit."""
-    asks = what.memory is not None or what.engine == "keras"
+    asks = what.memory is not None or what.engine == "keras" or what.restart is not None
     return asks and method in ("fit", "train_on_batch") and not reason_of_engine()
 
 

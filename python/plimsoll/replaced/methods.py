@@ -90,7 +90,18 @@ def _fit(own: Any) -> Any:
             begun.append(calls.prepared_fit(self, mine, y, batch_size, *rest, False, _options()))
             return begun[0].run()
 
-        return Call(self, "fit", lambda: own(self, source.again(), y, batch_size, *rest)).run(
+        def in_keras() -> Any:
+            passed = list(rest)
+            if asked.current is not None and asked.current.restart is not None:
+                from plimsoll.guard import decide
+
+                over = decide.history_of(self, callbacks)
+                if over is not None:
+                    return over
+                passed[2], passed[8] = decide.fit_arguments(self, callbacks, initial_epoch)
+            return own(self, source.again(), y, batch_size, *passed)
+
+        return Call(self, "fit", in_keras).run(
             natively, lambda: source.is_whole and not any(one.has_stepped for one in begun)
         )
 
