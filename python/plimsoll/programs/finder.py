@@ -81,7 +81,7 @@ _counted: list[asked.Asked] = []  # what asks for arrays to be counted, at most 
 
 _after: dict[str, Callable[[Any], None]] = {  # what follows when a module has run
     **dict.fromkeys(_TRAINERS, replace_methods),
-    "tensorflow": tape.watch_functions,
+    "tensorflow": lambda tensorflow: _after_tensorflow(tensorflow),
     "keras.src.optimizers.base_optimizer": tape.watch_optimizers,
     "numpy": lambda numpy: _after_numpy(numpy),
 }
@@ -168,6 +168,13 @@ def count_arrays(what: asked.Asked | None) -> asked.Asked | None:
         if _is_loaded("numpy"):
             _begin_counting()
     return before
+
+
+def _after_tensorflow(tensorflow: Any) -> None:
+    tape.watch_functions(tensorflow)
+    from plimsoll.programs import slices
+
+    slices.watch(tensorflow)
 
 
 def _after_numpy(numpy: Any) -> None:
