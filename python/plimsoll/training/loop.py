@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,7 @@ class Callbacks(Listener):
         self.verbose = 1 if verbose == "auto" else int(verbose)
         self.bar: Any = None
         self.first_step = 0
+        self.ran_out = False  # a hook for batches has ended the epoch
         self.steps: int | None = None
 
     def acting_within_epochs(self) -> list[str]:
@@ -88,7 +90,21 @@ class Callbacks(Listener):
         self.steps = steps
         self.list.set_params({"verbose": self.verbose, "epochs": self.epochs, "steps": steps})
 
+    def _of_batches(self, hook: Callable[..., None], *given: Any) -> None:
+        """A hook in which StopIteration ends the epoch: Keras takes it for the end of the data."""
+        try:
+            hook(*given)
+        except StopIteration:
+            self.ran_out = True
+            warnings.warn(
+                "Your input ran out of data; interrupting training. Make sure that your dataset or "
+                "generator can generate at least `steps_per_epoch * epochs` batches. You may need "
+                "to use the `.repeat()` function when building your dataset.",
+                stacklevel=2,
+            )
+
     def begin_epoch(self, epoch: int) -> None:
+        self.ran_out = False
         self.list.on_epoch_begin(epoch)
         if self.look:
             self.known.take()
@@ -106,7 +122,7 @@ class Callbacks(Listener):
     def begin_batch(self, step: int) -> None:
         """Before a batch is asked for, where they come one by one."""
         if self.every_step:
-            self.list.on_train_batch_begin(step)
+            self._of_batches(self.list.on_train_batch_begin, step)
             self.known.take()
             self.push_rate()
 
@@ -124,11 +140,13 @@ class Callbacks(Listener):
         if self.every_step:
             self.known.give()
             self.known.lent = True  # the epoch goes on in the engine
-            self.list.on_train_batch_end(step - 1, logs)
-            if self.whole_epochs and self.model.stop_training:
+            self._of_batches(self.list.on_train_batch_end, step - 1, logs)
+            ends = self.model.stop_training or self.ran_out
+            if self.whole_epochs and not ends and (self.steps is None or step < self.steps):
+                self._of_batches(self.list.on_train_batch_begin, step)
+                ends = self.ran_out
+            if self.whole_epochs and ends:
                 self.known.engine.request_stop()
-            elif self.whole_epochs and (self.steps is None or step < self.steps):
-                self.list.on_train_batch_begin(step)
             self.known.take()
             self.push_rate()
         if self.bar is not None and self.steps is not None and step < self.steps:
@@ -244,8 +262,10 @@ class Fit:
         except _core.EngineError as error:
             self.keep()
             raise self.options.explain(error, engine, self.batch) from None
-        except BaseException:
+        except BaseException as error:
             self.keep()
+            if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+                raise error.__cause__ from None  # a callback's, that has come through a generator
             raise
         self.known.give()
         engine.close()
@@ -362,6 +382,8 @@ class Fit:
             stepper.begin()
             done = 0
             for batch in epochs.epoch(self.callbacks.begin_batch):
+                if self.callbacks.ran_out:
+                    break
                 if not isinstance(batch, data.Samples):
                     x, y, weights = data.unpacked(batch)
                     batch = self.known.samples_of(x, y, weights, class_weight)
@@ -371,7 +393,7 @@ class Fit:
                 loss = stepper.step(batch, train=True)
                 done += 1
                 self.callbacks.step(done, loss)
-                if self.callbacks.model.stop_training:
+                if self.callbacks.model.stop_training or self.callbacks.ran_out:
                     break
             else:
                 if done and not isinstance(source, data.ArrayBatches):
