@@ -22,8 +22,8 @@ LIMITS = {
     "s3_accumulation": "768MiB", "s4": "2GiB", "s4_32": "2GiB", "s4l": "2GiB", "s4s": "2GiB",
 }  # fmt: skip
 MIGRATED = ("s2_accumulation", "s3_accumulation")
-# Relatively, of losses and norms of weights: after 20 steps of s0a weights are 5e-3 from those of the
-# same training with the samples of each batch in another order.
+# Relatively, of losses and norms of weights: after 20 steps of s0a weights are 5e-3 from those of
+# the same training with the samples of each batch in another order.
 FAR = 1e-2
 
 
