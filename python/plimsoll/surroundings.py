@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import types
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
+    import types
     from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -33,6 +33,8 @@ def raised_here(error: BaseException) -> bool:
 
 def without_our_frames(error: BaseException) -> BaseException:
     """The same error, whose traceback shows the program's frames; what led to it likewise."""
+    import types
+
     seen: set[int] = set()
     stack: list[BaseException | None] = [error]
     while stack:

@@ -9,8 +9,6 @@ judge of what the engine takes: there is no list of it here.
 from __future__ import annotations
 
 import sys
-import types
-import weakref
 
 from plimsoll import asked
 from plimsoll.surroundings import call_site, raised_here, sees_gpu
@@ -21,14 +19,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_GENERATOR = type((lambda: (yield))())  # as `types` has it, which need not be loaded for that
+
+
 class _Refusals:
     """Models that Keras trains, so that they are not looked at again in every step."""
 
     def __init__(self) -> None:
         # By model: how it is compiled, whether it is built, and the methods; "": all of them.
-        self._of: weakref.WeakKeyDictionary[Any, tuple[Any, bool, set[str]]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._of: Any = {}  # one of weak keys, once there is a model
 
     def _methods(self, model: Any) -> set[str] | None:
         """Of a model that is what it was when it was refused."""
@@ -49,6 +48,10 @@ class _Refusals:
         if methods is not None:
             methods.add(method)
             return
+        if not self._of:
+            import weakref
+
+            self._of = weakref.WeakKeyDictionary()
         try:
             self._of[model] = (getattr(model, "_compile_config", None), model.built, {method})
         except TypeError:
@@ -75,7 +78,7 @@ class Source:
 
     def __init__(self, x: Any) -> None:
         self._own = x
-        self.x = self if isinstance(x, types.GeneratorType) else x
+        self.x = self if isinstance(x, _GENERATOR) else x
         self._first: list[Any] = []
         self._count = 0
 
