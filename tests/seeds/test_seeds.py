@@ -17,7 +17,7 @@ PACKAGE = Path(os.environ.get("PLIMSOLL_BUILD", HERE.parents[1] / "build/dev")) 
 MIB = 1 << 20
 # The control group's size. TensorFlow alone is half a GiB of each.
 LIMITS = {
-    "s0a": "3GiB", "s0b": "3GiB", "s0c": "1GiB", "s1a": "768MiB", "s1b": "768MiB", "s1c": "896MiB",
+    "s0a": "3GiB", "s0b": "3GiB", "s0c": "1GiB", "s1a": "768MiB", "s1b": "768MiB", "s1c": "1GiB",
     "s2_halving": "768MiB", "s2_checkpoint": "768MiB", "s2_accumulation": "768MiB",
     "s3_accumulation": "768MiB", "s4": "2GiB", "s4_32": "2GiB", "s4l": "2GiB", "s4s": "2GiB",
 }  # fmt: skip
