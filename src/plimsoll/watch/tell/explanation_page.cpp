@@ -14,7 +14,6 @@ namespace plimsoll::watch {
 namespace {
 
 using explain::Explanation;
-using explain::Verdict;
 using report::escape_html;
 using report::Figure;
 using report::Page;
@@ -68,7 +67,8 @@ void add_who(const Explanation& explanation, Page& page) {
   add("device", explanation.device);
   add("allocator", explanation.allocator);
   add("when", explanation.when_text);
-  if (explanation.verdict != Verdict::kNoFailure) add("cause", explain::cause_words(explanation));
+  if (explanation.verdict != explain::Verdict::kNoFailure)
+    add("cause", explain::cause_words(explanation));
   if (rows.empty()) return;
   page.section("Who and when");
   page.table({"", ""}, rows, false);
@@ -104,13 +104,13 @@ void add_advice(const Explanation& explanation, Page& page) {
 std::string to_html(const Explanation& explanation, std::string_view name) {
   const std::string log = clean_line(name, 4096);
   Page page("plimsoll explain: " + log);
-  const bool failed = explanation.verdict == Verdict::kFailure;
+  const bool failed = explanation.verdict == explain::Verdict::kFailure;
   const std::string resource = plain(to_string(explanation.resource));
   const std::string word =
       failed && !resource.empty() ? resource : plain(to_string(explanation.verdict));
-  const Tone tone = failed                                       ? Tone::kBad
-                    : explanation.verdict == Verdict::kNoFailure ? Tone::kGood
-                                                                 : Tone::kNeutral;
+  const Tone tone = failed                                                ? Tone::kBad
+                    : explanation.verdict == explain::Verdict::kNoFailure ? Tone::kGood
+                                                                          : Tone::kNeutral;
   const std::string sentence = !explanation.cause.empty() ? explanation.cause
                                : failed
                                    ? "The log does not say why."
