@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that the folders of src/plimsoll use each other only downwards.
+"""Checks that the folders of src/plimsoll, and of python/plimsoll, use each other only downwards.
 
 The arrows, those between the rooms inside of a folder too, are those of ARCHITECTURE.md. Checked
 are the #include lines, the DEPENDS of the CMake files, cycles among files, and that the header of
@@ -8,6 +8,7 @@ Prints one line per finding and exits with 1 if there is any.
 """
 
 import argparse
+import ast
 import pathlib
 import re
 import sys
@@ -299,6 +300,72 @@ def check_python(source: pathlib.Path, module: pathlib.Path) -> list[str]:
     return findings
 
 
+# Of the Python package: folder, or module beside them -> what it may import, in functions too; what
+# those may comes with them. Modules of C++ may be imported anywhere.
+PACKAGE: dict[str, tuple[str, ...]] = {
+    "asked": (),
+    "errors": (),
+    "fingerprints": (),
+    "surroundings": (),
+    "_program": (),
+    "answers": (),
+    "options": ("asked", "errors"),
+    "versions": ("errors",),
+    "data": ("versions",),
+    "sizes": ("data",),
+    "arrays": ("asked",),
+    "model": ("options", "sizes"),
+    "training": ("model",),
+    "isolation": ("training",),
+    "calls": ("answers", "isolation"),
+    "explained": ("_program", "calls"),
+    "peak": ("calls",),
+    "guard": ("fingerprints", "options", "surroundings"),
+    "replaced": ("calls", "guard"),
+    "tapes": ("replaced",),
+    "programs": ("arrays", "tapes"),
+    "watching": ("explained", "programs"),
+    "pytest_plugin": ("watching",),
+    "children": ("programs",),
+    "__main__": ("programs",),
+}
+
+
+def imports_of(tree: ast.AST) -> list[tuple[int, str]]:
+    """Line and name of what is imported from the package: `model.live`, `options.size`."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = [f"{node.module}.{one.name}" for one in node.names]
+        found += [
+            (node.lineno, name.partition(".")[2]) for name in names if name.startswith("plimsoll.")
+        ]
+    return found
+
+
+def check_package(package: pathlib.Path) -> list[str]:
+    """The arrows among the folders of the Python package, and the modules beside them."""
+    findings = [
+        f"{name}: the arrows form a cycle" for name in PACKAGE if name in reach(PACKAGE, name)
+    ]
+    for path in sorted(package.rglob("*.py")):
+        own = path.relative_to(package).with_suffix("").parts[0]
+        if own == "__init__":  # of the package: its names are looked up when they are asked for
+            continue
+        if own not in PACKAGE:
+            findings.append(f"{path}: {own} is not one of the folders")
+            continue
+        allowed = reach(PACKAGE, own) | {own}
+        for line, name in imports_of(ast.parse(path.read_text())):
+            first = name.split(".")[0]
+            if first in PACKAGE and first not in allowed:
+                findings.append(f"{path}:{line}: {own} may not import {first}")
+    return findings
+
+
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -307,7 +374,9 @@ def main() -> int:
     if not source.is_dir():
         print(f"{source}: no such folder", file=sys.stderr)
         return 2
-    findings = check_tree(source) + check_python(source, source.parent.parent / "python" / "src")
+    python = source.parent.parent / "python"
+    findings = check_tree(source) + check_python(source, python / "src")
+    findings += check_package(python / "plimsoll")
     for finding in findings:
         print(finding)
     files = sum(1 for p in source.rglob("*") if p.suffix in (".h", ".cpp", ".cu"))

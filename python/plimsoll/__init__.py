@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     )
     from plimsoll.errors import Refused, ResourceExhausted
     from plimsoll.explained import Explanation, Remedy, explain
-    from plimsoll.finder import install
-    from plimsoll.live import release
+    from plimsoll.model.live import release
     from plimsoll.peak import Peak, predict_peak
-    from plimsoll.trainer import Trainer
-    from plimsoll.watched import Watch, watch
+    from plimsoll.programs.finder import install
+    from plimsoll.training.trainer import Trainer
+    from plimsoll.watching.watched import Watch, watch
 
 __all__ = [
     "Explanation", "Peak", "PlanAnswer", "Refused", "Remedy", "ResourceExhausted", "Trainer",
@@ -45,9 +45,10 @@ __all__ = [
 
 _HOMES = {
     "Explanation": "explained", "Peak": "peak", "PlanAnswer": "answers", "Refused": "errors",
-    "Remedy": "explained", "ResourceExhausted": "errors", "Trainer": "trainer",
-    "Watch": "watched", "explain": "explained", "install": "finder", "predict_peak": "peak",
-    "release": "live", "watch": "watched", "__version__": "_core",
+    "Remedy": "explained", "ResourceExhausted": "errors", "Trainer": "training.trainer",
+    "Watch": "watching.watched", "explain": "explained", "install": "programs.finder",
+    "predict_peak": "peak", "release": "model.live", "watch": "watching.watched",
+    "__version__": "_core",
 }  # fmt: skip
 
 
@@ -68,11 +69,11 @@ def __getattr__(name: str) -> Any:
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext plimsoll`: the magics `%%plimsoll` and `%plimsoll_last`."""
-    importlib.import_module("plimsoll.notebook").load(shell)
+    importlib.import_module("plimsoll.watching.notebook").load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    importlib.import_module("plimsoll.notebook").unload(shell)
+    importlib.import_module("plimsoll.watching.notebook").unload(shell)
 
 
 def __dir__() -> list[str]:

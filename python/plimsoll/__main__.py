@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from plimsoll import asked, finder, processes, script
+from plimsoll import asked
+from plimsoll.programs import again, finder, processes, script
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all of this
 if TYPE_CHECKING:
@@ -26,13 +27,14 @@ written with plimsoll.Trainer.
   --engine native  trains on the processor, also where Keras sees a GPU
   --engine keras   Keras trains, in parts where a batch does not fit
   --inexact        cuts also what is not proved to give the same in parts
+  --restart N      starts the program again, at most N times, where the kernel kills it for memory
   --strict         refuses what would run in Keras
   --arrays         tells at the end which lines made NumPy's arrays when they took most
 """
 _USAGE_ERROR = 2
 _UNITS = ("b", "k", "kb", "kib", "m", "mb", "mib", "g", "gb", "gib", "tb", "tib")
 _FLAGS = ("--strict", "--inexact", "--arrays")
-_WITH_VALUE = ("--memory", "--reserve", "--threads", "--engine")
+_WITH_VALUE = ("--memory", "--reserve", "--threads", "--engine", "--restart")
 
 
 def _fail(text: str) -> NoReturn:
@@ -87,6 +89,16 @@ def _asked(given: dict[str, Any]) -> asked.Asked:
     return what
 
 
+def _restarts(given: dict[str, Any]) -> int:
+    """How often a program may be started again."""
+    times: str = given.pop("restart", "0")
+    if not times.isdecimal():
+        _fail(f"--restart: expected a number, received {times!r}.")
+    if int(times) and given["plans"]:
+        _fail("--restart: expected a program that trains, received plan.")
+    return int(times)
+
+
 def _program(rest: list[str]) -> script.Program:
     if rest[0] == "-c":
         return script.of_text(rest[1])
@@ -106,10 +118,15 @@ def main() -> None:
 
         sys.exit(migrate.main(sys.argv[2:]))
     given, rest = _parse(sys.argv[1:])
+    times = _restarts(given)
     what = _asked(given)
+    what.restart = again.given()
+    if times and what.restart is None:
+        sys.exit(again.run(times))
     flags, arguments = (rest[:2], rest[2:]) if rest[0] in ("-m", "-c") else (rest[:1], rest[1:])
     asked.by_command = True
     finder.begin(what)
+    again.seed(what)
     if not what.plans:
         processes.reach(what)
     finder.count_arrays(what)

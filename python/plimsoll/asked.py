@@ -17,6 +17,17 @@ ENGINES = ("auto", "native", "keras")
 CHILDREN = "PLIMSOLL_CHILDREN"  # what the Python processes that a program starts are asked for
 
 
+class Restart:
+    """Where the state of fits is kept for the next start of this program.
+
+    attempt: how often it has been started again. seed: of random numbers for which the program
+    names no seed, the same in each start.
+    """
+
+    def __init__(self, folder: str, attempt: int, seed: int) -> None:
+        self.folder, self.attempt, self.seed = folder, attempt, seed
+
+
 class Asked:
     """memory and options: as `plimsoll.fit` takes them.
 
@@ -24,7 +35,8 @@ class Asked:
     it sees a GPU, "native" does not, "keras" leaves all. plans: the first training call is planned,
     and ends the program. inexact: where Keras trains, batches are cut into parts also where it is
     not proved that parts give what the whole gives. limit: bytes of `memory`, which NumPy's arrays
-    are held to. arrays: what they took is told at the end.
+    are held to. arrays: what they took is told at the end. restart: states of fits are kept, since
+    the program is started again where the kernel kills it.
     """
 
     def __init__(
@@ -43,6 +55,7 @@ class Asked:
         self.memory, self.strict, self.engine, self.plans = memory, strict, engine, plans
         self.options, self.inexact = options or {}, inexact
         self.limit, self.arrays = limit, arrays
+        self.restart: Restart | None = None
 
     @property
     def of_calls(self) -> dict[str, Any]:
@@ -52,7 +65,7 @@ class Asked:
     def written(self) -> str:
         import json
 
-        return json.dumps(vars(self))
+        return json.dumps({name: one for name, one in vars(self).items() if name != "restart"})
 
     @classmethod
     def read(cls, text: str) -> Asked:

@@ -7,13 +7,15 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from plimsoll import data, inference, live, loop, on_batch, sizes
+from plimsoll import data, sizes
 from plimsoll.answers import PlanAnswer
 from plimsoll.data import BATCH
 from plimsoll.errors import guarded
-from plimsoll.live import release
-from plimsoll.loop import Callbacks, Fit, Validation
+from plimsoll.model import live
+from plimsoll.model.live import release
 from plimsoll.options import Listener, Options
+from plimsoll.training import inference, loop, on_batch
+from plimsoll.training.loop import Callbacks, Fit, Validation
 from plimsoll.versions import check_model
 
 
@@ -113,7 +115,7 @@ def prepared_fit(
     how.handed = known.largest
     there = None
     if isolate:
-        from plimsoll import isolate as isolation
+        from plimsoll.isolation import isolate as isolation
 
         known, how, there = isolation.elsewhere(known, options)
     else:

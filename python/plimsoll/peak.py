@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from plimsoll import calls, isolate, live, sizes
+from plimsoll import calls, sizes
 from plimsoll.answers import PlanAnswer
 from plimsoll.data import BATCH
 from plimsoll.errors import Refused
+from plimsoll.isolation import isolate
+from plimsoll.model import live
 from plimsoll.options import MIB, Listener
 
 

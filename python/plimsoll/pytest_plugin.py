@@ -17,7 +17,7 @@ from collections.abc import Generator
 
 import pytest
 
-from plimsoll import tree
+from plimsoll.watching import tree
 
 MARK = "limit_memory"
 EVERY = 0.01  # seconds between samples

@@ -1,10 +1,11 @@
 // The module _arrays: NumPy's allocator of data, with a count and a limit (docs/design/0036).
 //
 // NumPy (1.22 and later) takes the functions by which it allocates what arrays hold from a context
-// variable. `begin` puts ours in front of those that are there: they do the work, at the same
-// addresses and alignments, and ours count. What would take the process beyond the limit is
-// answered as memory that there is not, and NumPy raises its own error. Each array keeps the
-// functions that it was made by, so those here live as long as the process.
+// variable. `begin` puts ours in front of those that are there: they do the work, and ours count;
+// only the largest arrays are made here, aligned so that frameworks can refer to them. What would
+// take the process beyond the limit is answered as memory that there is not, and NumPy raises its
+// own error. Each array keeps the functions that it was made by, so those here live as long as the
+// process.
 //
 // NumPy's headers are not needed: of its table of functions three are called by their numbers, and
 // the structure below is a part of its stable interface. Of Python's only the stable one is used.
@@ -13,8 +14,11 @@
 #include <Python.h>
 #include <dlfcn.h>
 #include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -22,6 +26,7 @@
 #include <utility>
 
 #include "array_ledger.h"
+#include "array_pages.h"
 #include "process_taken.h"
 
 namespace plimsoll::python {
@@ -50,6 +55,10 @@ constexpr unsigned kWithHandlers = 0xf;  // NumPy 1.22
 // than to look. Where much is left it is a part of that.
 constexpr size_t kBetweenReadings = 1 << 20;
 constexpr int64_t kPartOfRoom = 16;
+// Frameworks refer to memory that is aligned like this, and copy other. Arrays that are as large as
+// this are pages of their own.
+constexpr size_t kAligned = 64;
+constexpr size_t kReferredTo = 32 << 20;
 constexpr size_t kMostBlocks = 64;  // that a refusal names
 
 struct Refusal {
@@ -227,11 +236,30 @@ template <typename Make>
   return made;
 }
 
+// As NumPy's default, aligned for others.
+void* aligned(size_t bytes) {
+  static const bool asks_for_huge = [] {
+    const char* const said = std::getenv("NUMPY_MADVISE_HUGEPAGE");
+    return said == nullptr || std::string_view(said) != "0";
+  }();
+  void* made = nullptr;
+  if (::posix_memalign(&made, kAligned, bytes) != 0) return nullptr;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(made) + page - 1) / page * page;
+  if (asks_for_huge) {
+    ::madvise(reinterpret_cast<void*>(first), bytes - page, MADV_HUGEPAGE);
+  }
+  return made;
+}
+
 // Small ones are counted before they are made: the rest is then a jump.
 void* on_malloc(void* context, size_t bytes) {
   State& all = *static_cast<State*>(context);
   if (bytes >= kLarge) {
-    return large(all, bytes, bytes, [&] { return all.base.malloc(all.base.context, bytes); });
+    return large(all, bytes, bytes, [&] {
+      const bool is_own = all.base_is_malloc && bytes >= kReferredTo;
+      return is_own ? aligned(bytes) : all.base.malloc(all.base.context, bytes);
+    });
   }
   all.ledger.add_small(static_cast<int64_t>(bytes));
   return all.base.malloc(all.base.context, bytes);
@@ -408,6 +436,29 @@ PyObject* refusal(PyObject*, PyObject*) {
                        static_cast<long long>(last.small), list_of(last.held), blocks);
 }
 
+// Whether the allocator of C has given a block pages of its own, which go back when it is freed.
+bool has_own_pages([[maybe_unused]] const void* block) {
+#ifdef __GLIBC__
+  constexpr size_t kIsMapped = 2;
+  return (static_cast<const size_t*>(block)[-1] & kIsMapped) != 0;
+#else
+  return false;
+#endif
+}
+
+// (block, begin, bytes): a file with what the bytes of an array of malloc's are now, and go on
+// being there (array_pages.h); None where the block has no pages of its own.
+PyObject* share(PyObject*, PyObject* arguments) {
+  unsigned long long block = 0;
+  unsigned long long begin = 0;
+  unsigned long long bytes = 0;
+  if (PyArg_ParseTuple(arguments, "KKK", &block, &begin, &bytes) == 0) return nullptr;
+  if (!has_own_pages(reinterpret_cast<const void*>(block))) Py_RETURN_NONE;
+  const int file = share_pages(reinterpret_cast<void*>(begin), bytes);
+  if (file < 0) return PyErr_SetFromErrno(PyExc_OSError);
+  return PyLong_FromLong(file);
+}
+
 PyMethodDef methods[] = {
     {"begin", begin, METH_VARARGS, "Counts arrays that this thread makes from now on."},
     {"end", end, METH_VARARGS, "Puts the handler that was there back."},
@@ -415,6 +466,7 @@ PyMethodDef methods[] = {
     {"held", held, METH_NOARGS, "(file, line, bytes, arrays, largest) of large arrays."},
     {"held_at_peak", held_at_peak, METH_NOARGS, "The same when they were most."},
     {"sums", sums, METH_NOARGS, "Bytes: small arrays, peak of large ones, the process."},
+    {"share", share, METH_VARARGS, "A file of what an array holds now, which shares its pages."},
     {"refusals", refusals, METH_NOARGS, "How many there were."},
     {"refusal", refusal, METH_NOARGS,
      "The last: (file, line, bytes, taken, unfilled, small, held, (address, bytes, file, line))."},

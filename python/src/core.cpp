@@ -1,6 +1,6 @@
 // plimsoll._core: the engine for a model that lives in a Python program.
 //
-// Arguments are checked and completed in Python (plimsoll/live.py, data.py); here they become the
+// Arguments are checked and completed in Python (plimsoll/model, data.py); here they become the
 // requests that every face makes (run/request.h). The interpreter's lock is given back while the
 // engine works and taken for each call into Python.
 
@@ -52,7 +52,7 @@ Variable describe(const std::string& path, const TensorInfo& info) {
   return {path, info.name, std::string(to_string(info.dtype)), info.shape};
 }
 
-// Calls the methods of a Python object (plimsoll/loop.py says which). Steps are told of only so
+// Calls the methods of a Python object (training/loop.py says which). Steps are told of only so
 // often: what a step costs beside them is a look at the clock.
 class Caller final : public run::Listener {
  public:

@@ -34,7 +34,8 @@ def _keras_is_its_own_afterwards() -> Iterator[None]:
     if keras is None or not hasattr(keras, "Model"):
         yield
         return
-    from plimsoll import asked, keras_methods
+    from plimsoll import asked
+    from plimsoll.replaced import keras_methods
 
     trainer = keras.Model.__mro__[1]
     names = [*keras_methods.NAMES, "_plimsoll_replaces"]

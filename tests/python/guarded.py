@@ -15,7 +15,11 @@ import pytest
 from live_models import numbers
 
 import plimsoll
-from plimsoll import asked, finder, guard, guard_sizes, keras_methods
+from plimsoll import asked
+from plimsoll.guard import decide as guard
+from plimsoll.guard import sizes as guard_sizes
+from plimsoll.programs import finder
+from plimsoll.replaced import keras_methods
 
 BATCH = 16
 TRAINER = keras.Model.__mro__[1]

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import numpy as np
+
 from plimsoll.versions import number
 
 L = keras.layers

@@ -12,7 +12,9 @@ import tensorflow as tf
 from live_models import numbers
 
 import plimsoll
-from plimsoll import asked, finder, keras_methods
+from plimsoll import asked
+from plimsoll.programs import finder
+from plimsoll.replaced import keras_methods
 
 TRAINER = keras.Model.__mro__[1]
 STEPS = 20

@@ -13,7 +13,7 @@ import tensorflow as tf
 from live_models import CASES, Case, classes, normal, numbers
 
 import plimsoll
-from plimsoll import loop
+from plimsoll.training import loop
 
 L = keras.layers
 X, Y = normal(40, 4), normal(40, 1, seed=3)
@@ -94,7 +94,7 @@ def test_replaced_code_is_named(make: Any, named: str) -> None:
 
 
 def test_what_keras_has_is_its_own() -> None:
-    from plimsoll.live import _is_of_keras
+    from plimsoll.model.live import _is_of_keras
 
     for module in (keras.layers, keras.losses, keras.metrics, keras.optimizers, keras.activations,
                    keras.initializers, keras.regularizers, keras.constraints):  # fmt: skip
@@ -297,3 +297,50 @@ def test_nothing_is_said_of_a_roomy_limit(capfd: pytest.CaptureFixture[str]) -> 
     plimsoll.fit(model, CASES["image"].x, classes(90, 5), verbose=0, memory="4GiB")
     told = capfd.readouterr()
     assert "plimsoll" not in told.err and told.out == ""
+
+
+class Stops(keras.callbacks.Callback):
+    """StopIteration out of one of its methods, when that is called for the second time."""
+
+    def __init__(self, hook: str) -> None:
+        super().__init__()
+        self.hook, self.told = hook, list[str]()
+
+    def _tell(self, hook: str) -> None:
+        self.told.append(hook)
+        if hook == self.hook and self.told.count(hook) == 2:
+            raise StopIteration
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._tell("epoch begins")
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._tell("epoch ends")
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self._tell("batch begins")
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._tell("batch ends")
+
+
+@pytest.mark.parametrize("hook", ["epoch begins", "epoch ends", "batch begins", "batch ends"])
+@pytest.mark.parametrize("iterates", [False, True])
+def test_stop_iteration_of_a_callback(hook: str, iterates: bool) -> None:
+    """It ends the epoch where it comes with a batch, as the end of the data, and else the fit."""
+    found = []
+    for fit in (keras.Model.fit, plimsoll.fit):
+        model, stops = small(), Stops(hook)
+        data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
+        given = {"x": data} if iterates else {"x": X, "y": Y, "batch_size": 10, "shuffle": False}
+        history: Any = {}
+        if hook.startswith("epoch"):
+            with pytest.raises(StopIteration):
+                fit(model, **given, epochs=3, verbose=0, callbacks=[stops])
+        else:
+            with pytest.warns(UserWarning, match="ran out of data"):
+                history = fit(model, **given, epochs=3, verbose=0, callbacks=[stops]).history
+        found.append((stops.told, int(model.optimizer.iterations), history))
+    assert found[0][:2] == found[1][:2]
+    for name, values in found[0][2].items():
+        np.testing.assert_allclose(found[1][2][name], values, rtol=1e-4)

@@ -93,7 +93,7 @@ def test_many_models_and_fits_leave_nothing() -> None:
     def ours() -> int:
         """What the engine's sessions hold; the rest of the process is Keras's own graphs."""
         gc.collect()
-        return plimsoll.kept.held_by_all()
+        return plimsoll.model.kept.held_by_all()
 
     for _ in range(30):
         turn()

@@ -12,9 +12,11 @@ import pytest
 import tensorflow as tf
 from guarded import installed, own_fit, parts_of
 from live_models import normal, numbers
-from plimsoll.guard_step import CutStep
 
-from plimsoll import fallback, guard, guard_sizes
+from plimsoll import surroundings
+from plimsoll.guard import decide as guard
+from plimsoll.guard import sizes as guard_sizes
+from plimsoll.guard.step import CutStep
 
 L = keras.layers
 X, Y = normal(32, 6), normal(32, 3, seed=2)
@@ -55,7 +57,7 @@ def test_a_failed_step_leaves_nothing(
 ) -> None:  # fmt: skip
     """Weights, optimizer, seeds, statistics and metrics are those of a run that never failed."""
     monkeypatch.setattr(guard_sizes, "may_raise", lambda sees_gpu: True)
-    monkeypatch.setattr(fallback, "_gpu", [on_gpu])
+    monkeypatch.setattr(surroundings, "_gpu", [on_gpu])
     found = []
     with installed(monkeypatch):
         for rows in (2, 4):

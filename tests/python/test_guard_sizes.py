@@ -14,9 +14,11 @@ import pytest
 import tensorflow as tf
 from guarded import TRAINER, installed, own_fit, parts_of
 from live_models import normal, numbers
-from plimsoll.guard_step import CutStep, Packing
 
-from plimsoll import guard, guard_graph, guard_sizes
+from plimsoll.guard import decide as guard
+from plimsoll.guard import graph as guard_graph
+from plimsoll.guard import sizes as guard_sizes
+from plimsoll.guard.step import CutStep, Packing
 
 MIB = guard_sizes.MIB
 
@@ -367,7 +369,7 @@ def test_an_eager_step_that_fails_is_undone(
             model = network(L.Dense(4, "tanh"), run_eagerly=True)
             if raises:
                 patch.setattr(TRAINER, "compute_metrics", fails)
-                patch.setattr("plimsoll.guard_proof.unknown_keras", lambda: "")
+                patch.setattr("plimsoll.guard.proof.unknown_keras", lambda: "")
             fit = TRAINER.fit if raises else own_fit()
             history = fit(model, X, Y, batch_size=16, verbose=0, shuffle=False).history
             found.append([np.array(history["loss"]), *model.get_weights()])

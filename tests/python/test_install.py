@@ -15,7 +15,9 @@ import pytest
 from live_models import CASES, assert_like, normal
 
 import plimsoll
-from plimsoll import asked, fallback, finder, keras_methods
+from plimsoll import asked, surroundings
+from plimsoll.programs import finder
+from plimsoll.replaced import fallback, keras_methods
 
 TRAINER = keras.Model.__mro__[1]
 L = keras.layers
@@ -220,7 +222,7 @@ def test_within_a_hook_keras_answers(installed: None, capsys: pytest.CaptureFixt
 def test_a_gpu_keeps_models_in_keras(
     installed: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(fallback, "_gpu", [True])
+    monkeypatch.setattr(surroundings, "_gpu", [True])
     small().fit(X, Y, verbose=0)
     assert "Keras sees a GPU" in capsys.readouterr().err
     assert asked.outcome.taken == 0

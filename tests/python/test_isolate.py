@@ -27,7 +27,9 @@ def children() -> list[int]:
     for task in Path("/proc/self/task").iterdir():
         found += [int(pid) for pid in (task / "children").read_text().split()]
     return [
-        pid for pid in found if b"plimsoll.isolated" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        pid
+        for pid in found
+        if b"plimsoll.isolation.isolated" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
 
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 from live_models import CASES, normal, numbers
 
 import plimsoll
-from plimsoll import kept
+from plimsoll.model import kept
 
 L = keras.layers
 X, Y = normal(40, 4), normal(40, 1, seed=3)

@@ -21,7 +21,7 @@ import tensorflow as tf
 from live_models import assert_like, normal, numbers
 
 import plimsoll
-from plimsoll import sync
+from plimsoll.model import sync
 
 L = keras.layers
 X, Y = normal(40, 4), normal(40, 1, seed=3)

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+
 from plimsoll.tapes import migrate
 from plimsoll.tapes.rewritten import Script
 

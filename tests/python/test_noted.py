@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll import noted
+from plimsoll.watching import noted
 
 CELL = "model.fit(x, y)\nprint('never')"
 
@@ -27,7 +27,7 @@ def _notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def killed(package: Path, notebook: str = "work.ipynb") -> None:
     """A process that is killed within a cell."""
     program = (
-        "import os, time; from plimsoll import noted\n"
+        "import os, time; from plimsoll.watching import noted\n"
         f"with noted.Running(noted.Note.of({CELL!r}, '2GiB')):\n"
         "    held = bytearray(40 << 20); time.sleep(1.5); os.kill(os.getpid(), 9)"
     )
@@ -159,8 +159,8 @@ def test_the_counter_of_a_control_group(tmp_path: Path) -> None:
 def test_a_kill_by_the_kernel_is_told(package: Path, in_cgroup: Path, notes: Path) -> None:
     """In a control group that runs full: by the kernel's log, and without it by the counter."""
     program = (
-        "import subprocess, sys; from plimsoll import noted\n"
-        "fills = '''from plimsoll import noted\n"
+        "import subprocess, sys; from plimsoll.watching import noted\n"
+        "fills = '''from plimsoll.watching import noted\n"
         'with noted.Running(noted.Note.of("train()", None)):\n'
         "    held = []\n"
         "    while True:\n"

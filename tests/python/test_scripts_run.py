@@ -115,7 +115,7 @@ def test_what_is_no_program(python: Any, tmp_path: Path) -> None:
 def test_waiting_for_keras_costs_little(python: Any) -> None:
     """At most 10 ms of the processor, the best of five; neither NumPy nor the engine is loaded."""
     text = (
-        "import sys, time; begin = time.process_time(); import plimsoll.finder as f\n"
+        "import sys, time; begin = time.process_time(); import plimsoll.programs.finder as f\n"
         "f.install(); print(time.process_time() - begin)\n"
         "print(sorted({'numpy', 'keras', 'typing', 'plimsoll._core'} & set(sys.modules)))"
     )
@@ -135,7 +135,7 @@ def work(thing, queue):
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(numpy.ones((8, 4)), numpy.ones(8), verbose=0)
-    taken = sys.modules.get("plimsoll.loop") is not None
+    taken = sys.modules.get("plimsoll.training.loop") is not None
     queue.put((Thing(thing.value + 1), sys.argv, __name__, taken))
 
 print("top of", __name__)

@@ -9,9 +9,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from plimsoll.tapes.grammar import not_a_plain_mean
 from tape_programs import classifier, closure
 from tape_twins import distance, installed, plain_function, run
+
+from plimsoll.tapes.grammar import not_a_plain_mean
 
 TEXT = """\
 import keras

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import plimsoll
-from plimsoll import Refused, live
+from plimsoll import Refused
+from plimsoll.model import live
 
 # Values that are no option's default, by the option's name; what other options ask for goes along.
 OTHER: dict[str, Any] = {

@@ -44,6 +44,9 @@ def test_what_is_in_it(wheel: Path) -> None:
                    "plimsoll/_program_files/bin/plimsoll",
                    "plimsoll/_program_files/libexec/plimsoll/plimsoll-engine"):  # fmt: skip
         assert wanted in names
+    package = ROOT / "python"
+    modules = {p.relative_to(package).as_posix() for p in package.glob("plimsoll/**/*.py")}
+    assert modules == {name for name in names if name.endswith(".py")}
     assert not [name for name in names if name.startswith(("lib/", "include/", "bin/"))]
 
 

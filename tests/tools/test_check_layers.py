@@ -172,12 +172,42 @@ def test_the_tables_of_the_architecture_page_are_the_tree():
     assert there == set(table_rows("folder")) | set(table_rows("room"))
 
 
+def test_the_table_of_the_python_package_is_the_tree():
+    package = SCRIPT.parents[1] / "python" / "plimsoll"
+    there = {one.name for one in package.iterdir() if (one / "__init__.py").is_file()}
+    stated = {name: list(below) for name, below in check_layers.PACKAGE.items()}
+    table = table_rows("package")
+    assert there == set(table)
+    assert {name: stated[name] for name in table} == table
+
+
+def test_imports_of_the_python_package_go_downwards(tmp_path: pathlib.Path) -> None:
+    files = {
+        "__init__.py": "from plimsoll.calls import fit\n",
+        "options.py": "from plimsoll import _core, asked\n",
+        "model/live.py": "import plimsoll.options\nfrom plimsoll.model import kept\n",
+    }
+    write_tree(tmp_path, files)
+    assert check_layers.check_package(tmp_path) == []
+    wrong = {
+        "model/kept.py": "def late():\n    from plimsoll.training import loop\n",
+        "sizes.py": "from plimsoll import data, model\n",
+        "other/more.py": "",
+    }
+    found = check_layers.check_package(write_tree(tmp_path, wrong))
+    assert len(found) == 3
+    assert "kept.py:2: model may not import training" in found[0]
+    assert "other is not one of the folders" in found[1]
+    assert "sizes.py:1: sizes may not import model" in found[2]
+
+
 MOST_FILES = 45
 
 
 def test_no_folder_is_a_pile():
-    source = SCRIPT.parents[1] / "src" / "plimsoll"
-    files = Counter(p.parent for p in source.rglob("*") if p.suffix in (".h", ".cpp"))
+    root = SCRIPT.parents[1]
+    files = Counter(p.parent for p in root.glob("src/**/*") if p.suffix in (".h", ".cpp"))
+    files += Counter(p.parent for p in root.glob("python/**/*.py"))
     assert {str(folder): n for folder, n in files.items() if n > MOST_FILES} == {}
 
 

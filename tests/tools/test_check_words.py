@@ -28,7 +28,7 @@ GOOD = {
     "docs/concepts/words.md": PAGE,
     "src/plimsoll/plan/core/plan.h": "// A slice after the arena, each in turn.\nint arena_b;\n",
     "src/plimsoll/explain/find.cpp": '// What a run left behind.\nthrow E("no finding here");\n',
-    "python/plimsoll/live.py": '"""A guest."""\n',
+    "python/plimsoll/model/live.py": '"""A guest."""\n',
     "README.md": "The arena.\n",
 }
 

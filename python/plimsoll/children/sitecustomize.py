@@ -17,7 +17,8 @@ def _begin() -> None:
     root = os.path.dirname(os.path.dirname(here))
     sys.path.append(root)  # after all others
     try:
-        from plimsoll import asked, finder
+        from plimsoll import asked
+        from plimsoll.programs import finder
     finally:
         sys.path.remove(root)
     what = asked.Asked.read(written)

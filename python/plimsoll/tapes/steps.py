@@ -17,14 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import asked, data, live, sizes
+from plimsoll import asked, data, sizes
 from plimsoll.errors import Refused
-from plimsoll.inference import Caller, outputs_like
+from plimsoll.model import live
+from plimsoll.model.variables import tensorflow
 from plimsoll.options import Options
-from plimsoll.tapes import taped
 from plimsoll.tapes.grammar import BUILT_OTHERWISE, LOSS_FUNCTIONS, Role, Step, not_a_plain_mean
-from plimsoll.trainer import Trainer, _optimizer_for, _Trained
-from plimsoll.variables import tensorflow
+from plimsoll.training import taped
+from plimsoll.training.inference import Caller, outputs_like
+from plimsoll.training.trainer import Trainer, _optimizer_for, _Trained
 from plimsoll.versions import check_backend, check_model, keras_module
 
 

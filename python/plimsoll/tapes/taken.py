@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import asked, fallback
+from plimsoll import asked
+from plimsoll.replaced import fallback
+from plimsoll.surroundings import call_site, raised_here
 from plimsoll.tapes.grammar import NotStandard
 
 TYPE_CHECKING = False
@@ -119,7 +121,7 @@ class _Function:
         except NotStandard as error:
             return proof.where(self.function, error)
         except (ValueError, TypeError) as error:
-            if not fallback._raised_here(error):
+            if not raised_here(error):
                 raise
             return str(error)
         for other in self.runners.values():
@@ -151,7 +153,7 @@ def call(made: Any, own: Any, given: tuple[Any, ...], named: dict[str, Any]) -> 
     kept: _Function | None = made.__dict__.get(_KEPT)
     if kept is None:
         kept = made.__dict__[_KEPT] = _Function(made)
-        reason = fallback._reason_of_program(what) or fallback._reason_of_engine()
+        reason = fallback.reason_of_program(what) or fallback.reason_of_engine()
         kept.left = reason
         if not reason:
             kept.read()
@@ -186,13 +188,13 @@ def _step(kept: _Function, runner: Runner, values: dict[str, Any], what: asked.A
 
     x, y = (values[node.id] for node in (runner.step.x, runner.step.y))  # type: ignore[union-attr]
     if what.plans:
-        from plimsoll import planned
+        from plimsoll.replaced import planned
 
         planned.end_with_step(runner.known, x, what.of_calls)
     try:
         answer = runner.run(x, y, steps.options())
     except (ValueError, TypeError) as error:
-        if not fallback._raised_here(error):
+        if not raised_here(error):
             raise
         raise _Left(str(error)) from None
     except BaseException:
@@ -210,10 +212,10 @@ def _leave(
         from plimsoll.errors import Refused
 
         asked.outcome.refused += 1
-        raise Refused(f"{fallback.call_site()}: {kept.name}: expected a training step that the "
+        raise Refused(f"{call_site()}: {kept.name}: expected a training step that the "
                       f"engine does, received another: {reason}")  # fmt: skip
     key = (kept.name, reason)
     if key not in asked.outcome.told:
         asked.outcome.told.add(key)
-        asked.say(f"{fallback.call_site()}: {kept.name} runs in TensorFlow, untouched: {reason}")
+        asked.say(f"{call_site()}: {kept.name} runs in TensorFlow, untouched: {reason}")
     return by_tensorflow()

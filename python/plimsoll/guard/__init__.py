@@ -1,0 +1,1 @@
+"""Keras's own training steps inside the limit."""

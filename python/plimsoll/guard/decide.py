@@ -1,0 +1,650 @@
+"""Keras's own engine inside the limit: training steps in parts where a whole batch takes too much.
+
+Models that Keras trains, since the engine does not, come by here with `fit` and `train_on_batch`.
+How many samples at a time fit is measured with the first batch (sizes.py); a step in parts
+gives the gradient of the whole batch (step.py); what is not proved to do so is not cut
+(proof.py). Where the whole batch fits, Keras's own function runs and nothing is in its way.
+
+Where memory that runs out is an exception, on a GPU or with a limited address space, a step that
+fails is undone and done again in smaller parts.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from plimsoll import asked
+from plimsoll.guard import proof as guard_proof
+from plimsoll.guard import saved as guard_saved
+from plimsoll.guard import sizes as guard_sizes
+from plimsoll.guard.parts import (
+    again,
+    as_gradients,
+    bytes_of,
+    merged,
+    of_rows,
+    ones,
+    shares_of,
+    tensors_of,
+)  # fmt: skip
+from plimsoll.guard.step import CutStep, Packing, State, build_optimizer, changing
+from plimsoll.options import size
+from plimsoll.surroundings import call_site, sees_gpu
+
+_LOOKS_EVERY_S = 0.25  # at the peak, while nothing is cut
+_ALL = sys.maxsize  # samples of a part, where no limit is known
+_NEAR = 4  # samples of the first batch by which the layers are looked at
+
+
+class _Doubtful(Exception):
+    """What is seen only when a step has been done in parts."""
+
+
+def _mib(count: int) -> str:
+    return f"{count / guard_sizes.MIB:.1f} MiB"
+
+
+class Guard:
+    """Of one compiled model; `train` stands in place of Keras's train function."""
+
+    def __init__(self, model: Any, what: asked.Asked) -> None:
+        self._model: Callable[[], Any] = weakref.ref(model)
+        self.limit, self._inexact = size(what.memory), what.inexact
+        self._made_for = (model._compile_config, what.memory, what.inexact)
+        self._on_gpu = sees_gpu()
+        self._raises = guard_sizes.may_raise(self._on_gpu)
+        self.saved: guard_saved.Saved | None = None  # states of the call that runs
+        if what.restart is not None and what.restart.attempt and not self._on_gpu:
+            self.limit = guard_sizes.lower(self.limit, what.restart.attempt)
+        self._measures = self.limit is not None and not self._on_gpu
+        self._keras: Any = None
+        self._steps: dict[str, CutStep] = {}
+        self.rows = 0  # samples of a part; 0: not known yet; _ALL: as many as there are
+        self.passes = False  # Keras's own function runs
+        self._approved: set[str] = set()  # kinds of batches that may be cut
+        self._gave_up = False  # as fewer samples do not take less
+        self._over = 0  # bytes of the last step that passed the limit
+        self._is_checked = False  # whether a step of this size has been done
+        self._looked = 0.0
+        self._shrinks_by = 0  # bytes that Keras's own function took, above the limit
+        self._told: set[str] = set()
+        self.where = ""  # the program's call
+        self._reason = guard_proof.why_never(model)  # it has been said
+        self.is_never = bool(self._reason)
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is cut; empty where a batch may be."""
+        return self._reason
+
+    def is_for(self, model: Any, what: asked.Asked) -> bool:
+        config, memory, inexact = self._made_for
+        return config is model._compile_config and memory == what.memory and inexact == what.inexact
+
+    def say(self, text: str, once: str = "") -> None:
+        """once: what is said one time, whatever its numbers are."""
+        if (once or text) not in self._told:
+            self._told.add(once or text)
+            asked.say(f"{self.where} of {self._model().name}: {text}")
+
+    def begin(self, keras_function: Any, where: str, saved: guard_saved.Saved | None) -> None:
+        self._keras, self.where, self.saved = keras_function, where, saved
+
+    def end(self) -> None:
+        self._keras = self.saved = None
+
+    def beside(self, in_keras: Callable[[], Any], where: str) -> Any:
+        """A call that is Keras's or the program's alone; what it took is looked at when it ends."""
+        self.where = where
+        measures = self._measures and guard_sizes.reset_peak()
+        answer = in_keras()
+        taken = guard_sizes.peak() if measures else 0
+        if self.limit is not None and taken > self.limit:
+            self._passed(taken)
+        return answer
+
+    def look(self) -> None:
+        """At the peak, now and then: what Keras's own function took."""
+        now = time.monotonic()
+        if not self._measures or now - self._looked < _LOOKS_EVERY_S:
+            return
+        if self._looked == 0.0:
+            guard_sizes.reset_peak()
+        self._looked = now
+        assert self.limit is not None
+        taken = guard_sizes.peak()
+        if taken > self.limit:
+            self._passed(taken)
+
+    def _passed(self, taken: int) -> None:
+        """The limit, in a step of Keras's own."""
+        assert self.limit is not None
+        if self._reason:
+            self.say(f"the process has passed the limit of {_mib(self.limit)}, and a batch is not "
+                     f"cut into parts: {self._reason}.")  # fmt: skip
+        else:
+            self.passes, self._is_checked, self._shrinks_by = False, False, taken
+
+    def _leave_whole(self, why: str) -> None:
+        """Nothing is cut from now on."""
+        self._reason, self.passes, self.rows = why, not self._raises, _ALL
+        self.say(f"a batch is not cut into parts: {why}.")
+
+    def train(self, iterator: Any) -> Any:
+        """Keras's train function: steps on batches of an iterator."""
+        if self.passes and self.saved is None:
+            logs = self._keras(iterator)
+            self.look()
+            return logs
+        logs = None
+        for _ in range(self._model().steps_per_execution):
+            try:
+                data = next(iterator)
+            except StopIteration:
+                if logs is None:
+                    raise
+                break
+            if self.saved is not None and self.saved.has_trained(data):
+                logs = self._model().get_metrics_result()
+                continue
+            logs = self._batch(data, getattr(iterator, "element_spec", None))
+            if self.saved is not None:
+                self.saved.stepped()
+        return logs
+
+    def _batch(self, given: Any, element: Any) -> Any:
+        def whole() -> Any:
+            return self._keras(again(given, element))
+
+        if self.passes:
+            self._mark(given)
+            logs = whole()
+            self.look()
+            return logs
+        data, tensors, why = tensors_of(given)
+        batch = 0 if why else int(tensors[0].shape[0])
+        failed = ""
+        if not why and self._runs_first(data, element, batch):
+            logs, failed = self._eagerly(data, whole)
+            if not failed:
+                return logs
+        step = None if why else self._step(data, element, tensors)
+        if step is None:
+            if why:
+                self._leave_whole(why)
+            self.passes = True
+            return whole()
+        if failed:
+            self._shrink(step, tensors, batch, failed)
+        if self.rows == 0:
+            self._choose(step, tensors, batch)
+        if self._shrinks_by:
+            self._fewer(step, tensors, min(batch, self.rows), self._shrinks_by)
+            self._shrinks_by = 0
+        return self._train(step, tensors, batch, whole)
+
+    def _runs_first(self, data: Any, element: Any, batch: int) -> bool:
+        """Whether the program's code must not be called once more than Keras does: it runs without
+        a graph that would tell what it changes, and nothing has to be cut as far as is known."""
+        model = self._model()
+        packing = Packing(data, element)
+        if not model.run_eagerly or packing.key in self._steps or self._shrinks_by:
+            return False
+        if self._killed_with(batch):
+            return False
+        known = guard_sizes.remembered(self._key(packing, batch)) if self.rows == 0 else self.rows
+        return known is None or known >= batch
+
+    def _own(
+        self, whole: Callable[[], Any], tensors: Any, changes: list[Any], released: bool
+    ) -> tuple[Any, str, int]:
+        """Keras's own function on a whole batch: its logs, why it was undone, bytes taken.
+
+        changes: what is put back, beside weights and slots, where memory that runs out is an
+        exception: Keras's function may have done half of its update by then.
+        """
+        model = self._model()
+        self._mark(tensors)
+        held: list[Any] = []
+        if self._raises:
+            if all(layer.built for layer in guard_proof.layers_of(model)):
+                build_optimizer(model)
+            held = [*changes, *(self._changed_by_update() if self._keeps_whole else [])]
+        before = State(held)
+        if self._measures:
+            if released:
+                guard_sizes.release()
+            guard_sizes.reset_peak()
+        try:
+            logs = whole()
+        except Exception as error:
+            if not self._raises or not guard_sizes.is_of_memory(error):
+                raise
+            why = type(error).__name__
+        else:
+            return logs, "", guard_sizes.peak() if self._measures else 0
+        before.restore()
+        known = {id(one) for one in held}
+        for metric in model.metrics:
+            if any(id(one) not in known for one in metric.variables):
+                metric.reset_state()
+        return None, why, 0
+
+    def _eagerly(self, data: Any, whole: Callable[[], Any]) -> tuple[Any, str]:
+        """A batch of which there is no graph to look at; logs, or why it was undone."""
+        self.rows = _ALL
+        logs, why, taken = self._own(whole, data, changing(self._model()), not self._is_checked)
+        if not why:
+            self._is_checked, self.passes = True, not self._raises
+            if self.limit is not None and taken > self.limit:
+                self._passed(taken)
+        return logs, why
+
+    def _step(self, data: Any, element: Any, tensors: list[Any]) -> CutStep | None:
+        packing = Packing(data, element)
+        if packing.key not in self._steps:
+            try:
+                step = CutStep(self._model(), packing, [one[:1] for one in tensors])
+            except Exception as error:
+                text = str(error).strip().splitlines()
+                self._leave_whole(f"its step cannot be done in parts ({type(error).__name__}"
+                                  f"{': ' + text[0][:100] if text else ''})")  # fmt: skip
+                return None
+            self._steps[packing.key] = step
+        return self._steps[packing.key]
+
+    def _choose(self, step: CutStep, tensors: list[Any], batch: int) -> None:
+        """How many samples at a time, from what small parts take."""
+        self.rows = _ALL
+        known = guard_sizes.remembered(self._key(step.packing, batch))
+        killed = self._killed_with(batch)
+        measures = self._measures and not step.acts and not self._model().run_eagerly
+        if known is not None:
+            rows = known
+        elif measures:
+            rows = self._measured(step, tensors, batch)
+        elif killed:
+            rows = batch
+        else:
+            return
+        if killed:
+            rows = min(rows, max(1, killed // 2))
+        if rows >= batch:
+            return
+        if not self._is_approved(step, tensors, rows):
+            return
+        if known is None and measures:
+            rows = self._verified(step, tensors, batch, rows)
+        self.rows = max(rows, 1)
+        if rows == 0:
+            self.say("not even one sample at a time is within the limit; it is trained one by one.")
+
+    def _killed_with(self, batch: int) -> int:
+        """Samples at a time with which the kernel has killed the program; 0: it has not."""
+        return 0 if self.saved is None else self.saved.killed_with(batch)
+
+    def _mark(self, data: Any, rows: int = _ALL) -> None:
+        """Before a step, so that the next start of the program knows what this one has died of."""
+        if self.saved is not None:
+            batch = guard_saved.samples_of(data)
+            self.saved.mark(min(rows, batch), batch)
+
+    def _verified(self, step: CutStep, tensors: list[Any], batch: int, rows: int) -> int:
+        """Measured at the size itself, and at smaller ones where it takes more than predicted."""
+        assert self.limit is not None
+        while rows > 0:
+            rows = guard_sizes.even(batch, rows)
+            found = self._probe(step, tensors, rows)
+            if found is not None and found.has_room(batch, self.limit):
+                return rows
+            rows = rows * 4 // 5
+            if found is not None and found.live is not None:
+                return max(rows, 1)  # what was taken stays taken: smaller ones show nothing
+        return 0
+
+    def _key(self, packing: Packing, batch: int) -> str:
+        import keras
+
+        model = self._model()
+        layers = [f"{type(one).__module__}.{type(one).__qualname__}"
+                  for one in guard_proof.layers_of(model)]  # fmt: skip
+        weights = [(tuple(one.shape), str(one.dtype)) for one in model.variables]
+        loss = re.sub(r"0x[0-9a-f]+", "", str(model.loss))
+        return guard_sizes.digest(
+            layers, weights, packing.key, batch, self.limit, keras.__version__, loss,
+            type(model.optimizer).__qualname__, self._on_gpu, model.run_eagerly, model.jit_compile,
+        )  # fmt: skip
+
+    def _measured(self, step: CutStep, tensors: list[Any], batch: int) -> int:
+        assert self.limit is not None
+        points: guard_sizes.Points = []
+        if not guard_sizes.reset_peak():
+            self.say("what a step takes cannot be measured here (/proc/self/clear_refs): it is "
+                     "cut where memory runs out alone.")  # fmt: skip
+            self._measures, self._raises = False, True
+            return batch
+        takes = 0
+        live: guard_sizes.Points = []
+        self._probe(step, tensors, 1)  # what is there once is there afterwards
+        while True:
+            measures, rows = (
+                guard_sizes.choose_pooled(points, live, batch, self.limit, takes)
+                if live
+                else guard_sizes.choose(points, batch, self.limit, takes)
+            )
+            if not measures:
+                return rows
+            found = self._probe(step, tensors, rows)
+            if found is None:
+                return max((one for one, _ in points), default=0)
+            takes = found.beside_parts(batch)
+            points.append((rows, found.taken))
+            if found.live is not None:
+                live.append((rows, found.live))
+
+    def _probe(self, step: CutStep, tensors: list[Any], rows: int) -> guard_sizes.Found | None:
+        """One part, undone; None: memory ran out."""
+        self._mark(tensors, rows)
+        before = State(step.variables())
+        guard_sizes.release()
+        guard_sizes.reset_peak()
+        held, base = guard_sizes.live(resets=True), guard_sizes.peak()
+        failed = False
+        live, sums, kept = None, 0, 0
+        try:
+            flat, small, predictions = step.part([one[:rows] for one in tensors], ones(step), 1.0)
+            most = guard_sizes.live(resets=False)
+            live = None if held is None or most is None else most - held
+            sums = sum(bytes_of(one) for one in flat)
+            kept = sum(bytes_of(one) for some in predictions for one in some) // rows
+            del flat, small, predictions
+        except Exception as error:
+            if not guard_sizes.is_of_memory(error):
+                raise
+            failed = True
+        finally:
+            before.restore()
+        taken = guard_sizes.peak()
+        return None if failed else guard_sizes.Found(taken, taken - base, live, sums, kept)
+
+    def _may_cut(self, step: CutStep, tensors: list[Any], rows: int) -> bool:
+        """Whether parts give what the whole gives; says why not, and what differs where they do."""
+        few = [one[: min(max(rows, 2), _NEAR)] for one in tensors]
+        why = "; ".join(step.traced.doubts) or self._coupled(step, few)
+        if why and not self._inexact:
+            self._leave_whole(f"{why}. --inexact cuts it all the same")
+            return False
+        differs = [f"it is cut all the same (--inexact), though {why}"] if why else []
+        if step.has_statistics:
+            differs.append("BatchNormalization takes its statistics of a part")
+        if step.draws():
+            differs.append("random layers draw other numbers")
+        if step.acts:
+            differs.append(f"its {step.acts} runs in each part")
+        if differs:
+            self.say(f"in parts it differs from a whole batch: {'; '.join(differs)}.")
+        return True
+
+    def _coupled(self, step: CutStep, tensors: list[Any]) -> str:
+        modes = [False] if step.has_statistics or step.draws() else [False, True]
+        found = []
+        before = State([])
+        try:
+            looks = [step.looking(mode) for mode in modes]
+            before = State(step.variables())
+            for look in looks:
+
+                def ask(part: list[Any], look: Callable[..., Any] = look) -> Any:
+                    before.restore()
+                    return look(part)
+
+                found.append(guard_proof.coupled(ask, tensors, step.draws()))
+        except Exception as error:
+            if guard_sizes.is_of_memory(error) and int(tensors[0].shape[0]) > 2:
+                return self._coupled(step, [one[:2] for one in tensors])
+            return f"its layers cannot be looked at ({type(error).__name__})"
+        finally:
+            before.restore()
+        return next((one for one in found if one), "")
+
+    def _is_approved(self, step: CutStep, tensors: list[Any], rows: int) -> bool:
+        """As _may_cut, asked once for batches of a kind."""
+        key = step.packing.key
+        if self._reason or (key not in self._approved and not self._may_cut(step, tensors, rows)):
+            return False
+        self._approved.add(key)
+        return True
+
+    def _train(
+        self, step: CutStep, tensors: list[Any], batch: int, whole_batch: Callable[[], Any]
+    ) -> Any:
+        """One batch, in the parts that are known to fit, or in smaller ones where they do not."""
+        while True:
+            rows = guard_sizes.even(batch, min(self.rows, batch))
+            if rows < batch and not self._is_approved(step, tensors, rows):
+                rows = batch
+            if self.rows == _ALL and not self._on_gpu:
+                logs, why, taken = self._own(
+                    whole_batch, tensors, step.variables(), not self._is_checked
+                )
+                if not why:
+                    self._done(step, tensors, rows, taken)
+                    return logs
+                self._shrink(step, tensors, rows, why)
+                continue
+            self._mark(tensors, rows)
+            before = State(step.variables())
+            whole = self._whole_state() if self._keeps_whole else None
+            if self._measures:
+                if not self._is_checked:
+                    guard_sizes.release()
+                guard_sizes.reset_peak()
+            why, doubt, phase = "", "", ["parts"]
+            try:
+                logs = self._parts(step, tensors, batch, rows, before, phase)
+            except _Doubtful as error:
+                doubt = str(error)
+            except Exception as error:
+                if not guard_sizes.is_of_memory(error) or (phase[0] == "update" and whole is None):
+                    raise
+                why = type(error).__name__
+            if not why and not doubt:
+                taken = guard_sizes.peak() if self._measures else 0
+                self._done(step, tensors, rows, taken)
+                return logs
+            before.restore()
+            if whole is not None:
+                whole.restore()
+            del before, whole
+            gc.collect()
+            if doubt:
+                self._leave_whole(f"{doubt}. --inexact cuts it all the same")
+            else:
+                self._shrink(step, tensors, rows, why)
+
+    @property
+    def _keeps_whole(self) -> bool:
+        """Whether an update may fail. On a GPU, where copies are dear, until one has been done: the
+        next ones take the same."""
+        return self._raises and not (self._on_gpu and self._is_checked)
+
+    def _whole_state(self) -> State:
+        return State(self._changed_by_update())
+
+    def _changed_by_update(self) -> list[Any]:
+        """Weights and the optimizer's variables."""
+        model = self._model()
+        return [*model.trainable_variables, *model.optimizer.variables]
+
+    def _shrink(self, step: CutStep, tensors: list[Any], rows: int, why: str) -> None:
+        """After a step that failed and was undone."""
+        import tensorflow as tf
+
+        if rows == 1 or self._reason or not self._is_approved(step, tensors, -(-rows // 2)):
+            raise tf.errors.ResourceExhaustedError(
+                None, None,
+                f"{self.where} of {self._model().name}: a step with {rows} samples at a time does "
+                f"not fit ({why}), and the batch is not cut further"
+                f"{': ' + self._reason if self._reason else ''}. Name a smaller batch_size.",
+            )  # fmt: skip
+        self.rows, self._is_checked = -(-rows // 2), False
+        self.say(f"a step with {rows} samples at a time does not fit ({why}): it was undone, and "
+                 f"is done again with {self.rows} at a time.")  # fmt: skip
+
+    def _done(self, step: CutStep, tensors: list[Any], rows: int, taken: int) -> None:
+        """What the step took, against the limit."""
+        batch = int(tensors[0].shape[0])
+        if self.limit is not None and taken > self.limit and not self._reason:
+            if self._fewer(step, tensors, rows, taken):
+                return
+        if self._is_checked:
+            return
+        self._is_checked = True
+        guard_sizes.remember(self._key(step.packing, batch), rows, taken)
+        if rows >= batch:
+            self.passes = not self._raises and self.rows == _ALL
+        else:
+            most = f", {_mib(taken)} at most" if taken else ""
+            parts = -(-batch // rows)
+            self.say(f"a batch of {batch} samples is trained in {parts} parts of {rows}{most}.")
+
+    def _fewer(self, step: CutStep, tensors: list[Any], rows: int, taken: int) -> bool:
+        """After a step that passed the limit. False: the next ones are as they were."""
+        assert self.limit is not None
+        fewer = max(1, min(rows - 1, rows * 4 // 5))
+        is_lower = self._over == 0 or taken < self._over - guard_sizes.MIB
+        self._over = taken
+        guard_sizes.release()
+        if self._gave_up or rows == 1 or not is_lower:
+            self._gave_up = True
+            self.say(f"the process takes {_mib(taken)}, above the limit of {_mib(self.limit)}, "
+                     f"also with {rows} samples at a time.", "also")  # fmt: skip
+            return False
+        if not self._is_approved(step, tensors, fewer):
+            return False
+        self.rows, self._is_checked = fewer, False
+        self.say(f"a step with {rows} samples at a time took {_mib(taken)}, above the limit of "
+                 f"{_mib(self.limit)}: the next ones have fewer.")  # fmt: skip
+        return True
+
+    def _parts(
+        self,
+        step: CutStep,
+        tensors: list[Any],
+        batch: int,
+        rows: int,
+        before: State,
+        phase: list[str],
+    ) -> Any:
+        import tensorflow as tf
+
+        pieces = [[one[at : at + rows] for one in tensors] for at in range(0, batch, rows)]
+        shares = shares_of(step, pieces, batch)
+        sparse: list[list[Any]] = []
+        predictions: list[list[list[Any]]] = []
+        for index, piece in enumerate(pieces):
+            share = int(piece[0].shape[0]) / batch
+            flat, small, seen = step.part(piece, shares[index], share)
+            sparse.append(of_rows(step, flat))
+            predictions.append(seen)
+            if len(pieces) > 1:
+                step.store(flat, small) if index == 0 else step.add(flat, small)
+                del flat, small
+        if len(pieces) > 1:
+            if not self._is_checked and not self._inexact:
+                changed = before.changed(step.watched())
+                if changed:
+                    raise _Doubtful(f"{changed} changes in each part")
+            sums = [one.read_value() for one in step.sums]
+            count = len(sums) - step.count_of_small
+            flat, small = merged(step, sums[:count], sparse), sums[count:]
+        phase[0] = "update"
+        logs = step.update(as_gradients(step, flat), small, batch)
+        if step.gathers:
+            joined = [
+                [tf.concat(list(some), 0) for some in zip(*each)] for each in zip(*predictions)
+            ]
+            logs = step.told(tensors, joined)
+        return logs
+
+
+_guards: weakref.WeakKeyDictionary[Any, Guard] = weakref.WeakKeyDictionary()
+
+
+def _of(model: Any, what: asked.Asked) -> Guard | None:
+    keras: Any = sys.modules["keras"]
+    if keras.backend.backend() != "tensorflow":
+        return None
+    found = _guards.get(model)
+    if found is None or not found.is_for(model, what):
+        found = _guards[model] = Guard(model, what)
+    return found
+
+
+def how(model: Any) -> str:
+    """In which way Keras trains it, for the line that says so."""
+    keras: Any = sys.modules["keras"]
+    if keras.backend.backend() != "tensorflow":
+        return f"untouched (on {keras.backend.backend()} a batch is not cut into parts)"
+    why = guard_proof.why_never(model)
+    if why:
+        return f"untouched (a batch is not cut into parts: {why})"
+    return "in parts where a batch does not fit"
+
+
+def history_of(model: Any, callbacks: Any) -> Any:
+    """Of a fit that was over before the program was started again; None: it is to run."""
+    found = _guards.get(model)
+    return None if found is None or found.saved is None else found.saved.over(callbacks)
+
+
+def fit_arguments(model: Any, callbacks: Any, initial_epoch: int) -> tuple[Any, int]:
+    """What Keras's fit is called with in place of these, where states are saved."""
+    found = _guards.get(model)
+    if found is None or found.saved is None:
+        return callbacks, initial_epoch
+    return found.saved.arguments(callbacks, initial_epoch)
+
+
+def is_passing(model: Any, method: str, what: asked.Asked) -> bool:
+    """Whether Keras's own method may run without further ado."""
+    found = _guards.get(model)
+    if found is None or method != "train_on_batch" or not found.passes:
+        return False
+    if not found.is_for(model, what):
+        return False
+    found.look()
+    return found.passes
+
+
+def run(model: Any, method: str, in_keras: Callable[[], Any], what: asked.Asked) -> Any:
+    """Keras's own method, with its steps kept inside the limit."""
+    guard = _of(model, what)
+    if guard is None:
+        return in_keras()
+    where = f"{call_site()}: {method}"
+    saved = guard_saved.begin(model, where) if method == "fit" else None
+    if guard.is_never:
+        if saved is not None:
+            saved.never(guard.reason)
+        return guard.beside(in_keras, where)
+    model.make_train_function()
+    own = model.train_function
+    ours = guard.train
+    guard.begin(own, where, saved)
+    model.train_function = ours
+    try:
+        answer = in_keras()
+        if saved is not None:
+            saved.end()
+        return answer
+    finally:
+        if model.train_function is ours:
+            model.train_function = own
+        guard.end()

@@ -1,0 +1,1 @@
+"""A fit in a process of its own."""

@@ -1,0 +1,1 @@
+"""A live Keras model: what it is, its state, and sessions that hold it."""

@@ -1,0 +1,1 @@
+"""Whole programs, run as they are."""

@@ -1,0 +1,1 @@
+"""Calls of Keras's methods that are done in their place."""

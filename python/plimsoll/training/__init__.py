@@ -1,0 +1,1 @@
+"""Calls that train, evaluate and predict, as Keras's own do."""

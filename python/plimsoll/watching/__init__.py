@@ -1,0 +1,1 @@
+"""What a process took: watched, noted, shown in a notebook."""
