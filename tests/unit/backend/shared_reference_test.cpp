@@ -32,6 +32,10 @@ Graph plain_graph() {
   z = b.call("transpose", "turned", {z}, {{"permutation", std::vector<int64_t>{2, 1}}});
   z = b.call("gaussian_noise", "noisy", {z}, {{"stddev", 0.5}, {"site", int64_t{3}}});
   b.call("batch_sum", "total", {z});
+  std::vector<Dim> dims(10, Dim::constant(2));
+  dims.front() = Dim::batch();
+  const ValueId w = b.input("w", {DType::kFloat32, Shape(dims)});
+  b.call("maximum", "deep", {w, w});
   return b.finish();
 }
 
@@ -78,6 +82,7 @@ TEST(SharedReference, SumsOverTheBatchAndSingleSamplesStayWithOneThread) {
   EXPECT_EQ(parts("quotient", 8, 1), 1);
   EXPECT_EQ(parts("turned", 8, 4), 4);
   EXPECT_EQ(parts("total", 8, 4), 1);
+  EXPECT_EQ(parts("deep", 8, 4), 1) << "of more dimensions than a part is described with";
 }
 
 }  // namespace

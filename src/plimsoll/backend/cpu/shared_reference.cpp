@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "backend/cpu/threads/threads.h"
 #include "backend/kernel/region.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr Bytes kLine{64};
 constexpr size_t kMostOperands = 8;
 constexpr size_t kMostAxes = 4;
+constexpr size_t kMostRank = 8;
 // Plain loops take about as long for a byte as vectors do for so many.
 constexpr int64_t kPlainLoops = 4;
 
@@ -50,7 +52,7 @@ class SharedReference final : public Kernel {
   }
 
  private:
-  using Dims = std::array<int64_t, 8>;
+  using Dims = std::array<int64_t, kMostRank>;
 
   void run_part(const KernelCall& call, int part) const noexcept {
     const Range range = part_of(samples_, 1, part, static_cast<int>(kernels_.size()));
@@ -173,6 +175,10 @@ int shared_reference_parts(const graph::Graph& graph, graph::NodeId node, int64_
   const std::vector<graph::ValueType> inputs = graph::input_types(graph, node);
   const std::vector<graph::ValueType> outputs = graph::output_types(graph, node);
   if (inputs.size() > kMostOperands || outputs.size() > kMostOperands) return 1;
+  const auto deep = [](const graph::ValueType& type) {
+    return std::cmp_greater(type.shape.rank(), kMostRank);
+  };
+  if (std::ranges::any_of(inputs, deep) || std::ranges::any_of(outputs, deep)) return 1;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].dtype == DType::kBits || inputs[i].dtype == DType::kOpaque) return 1;
     if (!is_apart(uses_of_input(axes, i)[static_cast<size_t>(axis)])) return 1;

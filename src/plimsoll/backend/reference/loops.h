@@ -21,7 +21,7 @@
 
 namespace plimsoll::backend::reference {
 
-inline constexpr size_t kMaxRank = 8;
+inline constexpr size_t kMaxRank = 16;  // graph text has no more
 
 template <typename T>
 T* data_of(const Operand& operand) {
