@@ -141,4 +141,11 @@ TEST(Image, AnythingElse) {
 }
 
 }  // namespace
+TEST(Image, AFewBytesAreNotMinutesOfRows) {
+  std::string text = gif_text(4, 4, std::vector<uint8_t>(16, 7));
+  for (const size_t at : {6, 7, 8, 9}) text[at] = '\xFE';  // width and height of the whole picture
+  expect_error(ErrorKind::kData, "at most 268435456 pixels, received 65278 × 65278",
+               [&] { decode(text, 3); });
+}
+
 }  // namespace plimsoll::codec

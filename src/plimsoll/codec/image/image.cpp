@@ -12,6 +12,8 @@ namespace plimsoll::codec {
 namespace {
 
 constexpr Bytes kMostWorking = 512_MiB;
+// A file of a hundred bytes may say that it has 65,535 rows as wide: minutes for one sample.
+constexpr int64_t kMostPixels = int64_t{1} << 28;
 
 enum class Form { kNone, kJpeg, kPng, kBmp, kGif, kWebp };
 
@@ -60,6 +62,12 @@ std::unique_ptr<ImageDecoder> open_decoder(const ByteReader& file) {
 }
 
 void check_size(const ByteReader& file, const ImageInfo& info) {
+  if (info.width > kMostPixels / std::max<int64_t>(info.height, 1)) {
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: expected an image of at most {} pixels, received {} × {}. Save it "
+                            "smaller.",
+                            file.name(), kMostPixels, info.width, info.height));
+  }
   if (info.working_bytes <= kMostWorking) return;
   throw Error(ErrorKind::kData,
               fmt::format("{}: expected an image that can be decoded within {}, received one of {} "

@@ -33,8 +33,8 @@ struct ImageInfo {
 // True when the file starts as one of them.
 bool looks_like_image(const ByteReader& file);
 
-// From the header alone. Throws kData; images of more than 65,500 pixels a side, and those that
-// would hold more than 512 MiB, are refused.
+// From the header alone. Throws kData; images of more than 65,500 pixels a side or 2^28 in all, and
+// those that would hold more than 512 MiB, are refused.
 ImageInfo read_image_info(const ByteReader& file);
 
 using ImageStart = std::function<void(const ImageInfo& info)>;
