@@ -130,7 +130,7 @@ def test_no_step_is_lost(program: Any, capfd: pytest.CaptureFixture[str], tmp_pa
     print(out, error)
     assert code == 0 and out.count("trained") == 1
     assert error.count("it is started again") == 2
-    assert re.search(r"p.py:\d+: fit: goes on after step 2 of epoch 3", error)
+    assert re.search(r"p.py:\d+: fit: goes on after step 1 of epoch 3", error)
     assert "with 16 samples at a time of a batch of 16" in error
     assert "epoch 2 is done again from its beginning" in error
     assert "Dies, Counts: begins anew." in error
