@@ -111,14 +111,15 @@ def test_a_fit_that_was_over(start: Any, kind: str, capsys: Any) -> None:
     folder = start(0)
     stops = [keras.callbacks.EarlyStopping("loss", patience=np.int64(0), mode="max")]
     vector = keras.metrics.F1Score(average=None)
-    before = made(kind, vector).fit(X, Y, epochs=9, callbacks=[Dies(), *stops], validation_split=0.25, **GIVEN)
+    given = {"epochs": 9, "validation_split": 0.25, **GIVEN}
+    before = made(kind, vector).fit(X, Y, callbacks=[Dies(), *stops], **given)
     assert before.epoch == [0, 1]
     files = sorted(os.listdir(folder))
     assert files[1:] == ["fit1.step.json"] and files[0].endswith(".values") and len(files) == 2
     start(1)
     model, seen = made(kind, keras.metrics.F1Score(average=None)), Dies()
     stops = [keras.callbacks.EarlyStopping("loss", patience=np.int64(0), mode="max")]
-    after = model.fit(X, Y, epochs=9, callbacks=[seen, *stops], validation_split=0.25, **GIVEN)
+    after = model.fit(X, Y, callbacks=[seen, *stops], **given)
     assert model.history is after and not seen.seen
     same(after, before)
     assert stops[0].stopped_epoch == 1

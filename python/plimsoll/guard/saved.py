@@ -257,7 +257,7 @@ class _Follows:
             self._own.on_train_batch_end(batch, logs=logs)
 
 
-class Over(Exception):  # noqa: N818
+class Over(Exception):
     """Ends Keras's fit with its first batch: it was over before the program was killed."""
 
     def __init__(self, history: Any) -> None:
@@ -555,8 +555,8 @@ class Saved:
     def _start_over(self, seen: int) -> NoReturn:
         """With the state at the begin of an epoch, by another start of the program. Ends the
         process at once, as the kernel did: nothing but output is written out."""
-        asked.say(f"{self._where}: its data come in another order than before, after {seen} batches "
-                  f"of epoch {self.epoch + 1}: the program is started once more, and the epoch "
+        asked.say(f"{self._where}: its data come in another order than before, after {seen} "
+                  f"batches of epoch {self.epoch + 1}: the program is started once more, and the epoch "
                   "done again from its beginning.")  # fmt: skip
         _write(os.path.join(self._given.folder, "again"), {})
         self._now.forget()
