@@ -556,8 +556,8 @@ class Saved:
         """With the state at the begin of an epoch, by another start of the program. Ends the
         process at once, as the kernel did: nothing but output is written out."""
         asked.say(f"{self._where}: its data come in another order than before, after {seen} "
-                  f"batches of epoch {self.epoch + 1}: the program is started once more, and the epoch "
-                  "done again from its beginning.")  # fmt: skip
+                  f"batches of epoch {self.epoch + 1}: the program is started once more, and the "
+                  "epoch done again from its beginning.")  # fmt: skip
         _write(os.path.join(self._given.folder, "again"), {})
         self._now.forget()
         for stream in (sys.stdout, sys.stderr):
@@ -598,7 +598,7 @@ class Saved:
 
 
 def _own_callbacks(saved: Saved) -> list[Any]:
-    """The one in front of the program's, and the one behind them."""
+    """The one in front of the program's, and the one after them."""
     import keras
 
     class First(keras.callbacks.Callback):  # type: ignore[misc]
