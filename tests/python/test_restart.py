@@ -130,7 +130,7 @@ def test_no_step_is_lost(program: Any, capfd: pytest.CaptureFixture[str], tmp_pa
     print(out, error)
     assert code == 0 and out.count("trained") == 1
     assert error.count("it is started again") == 2
-    assert re.search(r"p.py:\d+: fit: goes on after step 2 of epoch 3", error)
+    assert re.search(r"p.py:\d+: fit: goes on after step 1 of epoch 3", error)
     assert "with 16 samples at a time of a batch of 16" in error
     assert "epoch 2 is done again from its beginning" in error
     assert "Dies, Counts: begins anew." in error
@@ -157,6 +157,34 @@ def test_other_ends_are_the_program_s(program: Any, capfd: pytest.CaptureFixture
     assert (code, out) == (1, "False\n")
 
 
+def test_another_start_is_asked_for_once(
+    program: Any, capfd: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    text = """\
+import os
+from plimsoll import asked
+open(os.path.join(asked.current.restart.folder, "again"), "w").close()
+print("started", flush=True)
+os._exit(75)
+"""
+    code, out, error = program(capfd, text, 3)
+    assert (code, out) == (3, "started\nstarted\n")
+    assert "come in another order each time, and it is not started again." in error
+
+
+def test_output_without_a_buffer(tmp_path: Path, package: Path) -> None:
+    """`python -u` is so for the program too."""
+    text = "import sys; print(sys.stdout.write_through)"
+    environment = {**os.environ, "PYTHONPATH": str(package), "TMPDIR": str(tmp_path)}
+    environment.pop("PYTHONUNBUFFERED", None)
+    for flags in ([], ["-u"]):
+        done = subprocess.run(
+            [sys.executable, *flags, "-m", "plimsoll", "--restart", "1", "-c", text],
+            env=environment, cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.stdout == f"{bool(flags)}\n", done.stderr
+
+
 def test_a_kill_that_is_not_the_kernel_s(tmp_path: Path, package: Path) -> None:
     """Its signal is passed on, as are those that reach the process that waits."""
     environment = {**os.environ, "PYTHONPATH": str(package), "TMPDIR": str(tmp_path)}
@@ -165,12 +193,15 @@ def test_a_kill_that_is_not_the_kernel_s(tmp_path: Path, package: Path) -> None:
     done = subprocess.run([*command, text], env=environment, cwd=tmp_path)
     assert done.returncode == -signal.SIGTERM
     text = "import time; open('there', 'w').close(); time.sleep(60)"
-    child = subprocess.Popen([*command, text], env=environment, cwd=tmp_path)
-    while not (tmp_path / "there").exists():
-        assert child.poll() is None
-        time.sleep(0.01)
-    child.terminate()
-    assert child.wait(30) == -signal.SIGTERM
+    for number in (signal.SIGTERM, signal.SIGINT):
+        child = subprocess.Popen([*command, text], env=environment, cwd=tmp_path,
+                                 start_new_session=True)  # fmt: skip
+        while not (tmp_path / "there").exists():
+            assert child.poll() is None
+            time.sleep(0.01)
+        (tmp_path / "there").unlink()
+        child.send_signal(number)
+        assert child.wait(30) == -number
     assert not list(tmp_path.glob("plimsoll-restart-*"))
 
 

@@ -95,6 +95,8 @@ class Guard:
 
     def begin(self, keras_function: Any, where: str, saved: guard_saved.Saved | None) -> None:
         self._keras, self.where, self.saved = keras_function, where, saved
+        if saved is not None and self._reason:
+            saved.never(self._reason)
 
     def end(self) -> None:
         self._keras = self.saved = None
@@ -134,6 +136,8 @@ class Guard:
     def _leave_whole(self, why: str) -> None:
         """Nothing is cut from now on."""
         self._reason, self.passes, self.rows = why, not self._raises, _ALL
+        if self.saved is not None:
+            self.saved.never(why)
         self.say(f"a batch is not cut into parts: {why}.")
 
     def train(self, iterator: Any) -> Any:
@@ -604,12 +608,14 @@ def history_of(model: Any, callbacks: Any) -> Any:
     return None if found is None or found.saved is None else found.saved.over(callbacks)
 
 
-def fit_arguments(model: Any, callbacks: Any, initial_epoch: int) -> tuple[Any, int]:
+def fit_arguments(
+    model: Any, verbose: Any, callbacks: Any, initial_epoch: int
+) -> tuple[Any, Any, int]:
     """What Keras's fit is called with in place of these, where states are saved."""
     found = _guards.get(model)
     if found is None or found.saved is None:
-        return callbacks, initial_epoch
-    return found.saved.arguments(callbacks, initial_epoch)
+        return verbose, callbacks, initial_epoch
+    return found.saved.arguments(verbose, callbacks, initial_epoch)
 
 
 def is_passing(model: Any, method: str, what: asked.Asked) -> bool:
@@ -630,6 +636,17 @@ def run(model: Any, method: str, in_keras: Callable[[], Any], what: asked.Asked)
         return in_keras()
     where = f"{call_site()}: {method}"
     saved = guard_saved.begin(model, where) if method == "fit" else None
+    try:
+        return _run(guard, model, in_keras, where, saved)
+    finally:
+        if saved is not None:
+            saved.close()
+
+
+def _run(
+    guard: Guard, model: Any, in_keras: Callable[[], Any], where: str,
+    saved: guard_saved.Saved | None,
+) -> Any:  # fmt: skip
     if guard.is_never:
         if saved is not None:
             saved.never(guard.reason)
@@ -644,6 +661,8 @@ def run(model: Any, method: str, in_keras: Callable[[], Any], what: asked.Asked)
         if saved is not None:
             saved.end()
         return answer
+    except guard_saved.Over as over:
+        return over.history
     finally:
         if model.train_function is ours:
             model.train_function = own

@@ -98,7 +98,9 @@ def _fit(own: Any) -> Any:
                 over = decide.history_of(self, callbacks)
                 if over is not None:
                     return over
-                passed[2], passed[8] = decide.fit_arguments(self, callbacks, initial_epoch)
+                passed[1], passed[2], passed[8] = decide.fit_arguments(
+                    self, verbose, callbacks, initial_epoch
+                )
             return own(self, source.again(), y, batch_size, *passed)
 
         return Call(self, "fit", in_keras).run(
