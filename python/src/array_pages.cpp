@@ -74,8 +74,8 @@ SharedPages::Share SharedPages::share(const void* block, void* begin, size_t siz
     good = write_whole(number, first + at, length, static_cast<int64_t>(at));
     if (!good) break;
     // Where it cannot be mapped the array keeps these pages, and the file has a copy.
-    ::mmap(first + at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, number,
-           static_cast<off_t>(at));
+    static_cast<void>(::mmap(first + at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+                             number, static_cast<off_t>(at)));
   }
   at = std::min(at, inner_end);
   good = good &&

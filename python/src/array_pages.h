@@ -31,15 +31,15 @@ class SharedPages {
     std::shared_ptr<MemoryFile> file;
   };
 
-  // A file with the `size` bytes at `begin`, at the offset that `begin` has in its page. Whole pages
-  // are the file's from now on, seen at the same place: one that is written to is the writer's own
-  // copy, and the file keeps what it holds. They lie in the allocation `block`, which must be the
-  // process's own (not mapped from elsewhere); nobody else may write to it meanwhile.
+  // A file with the `size` bytes at `begin`, at the offset that `begin` has in its page. Whole
+  // pages are the file's from now on, seen at the same place: one that is written to is the
+  // writer's own copy, and the file keeps what it holds. They lie in the allocation `block`, which
+  // must be the process's own (not mapped from elsewhere); nobody else may write to it meanwhile.
   Share share(const void* block, void* begin, size_t size);
 
   // Nobody refers to the file of `name` any more: the array's pages become its own, a piece at a
-  // time, and the file's go. The array keeps what it holds, also while others write to it. Of a file
-  // from before a fork nothing goes.
+  // time, and the file's go. The array keeps what it holds, also while others write to it. Of a
+  // file from before a fork nothing goes.
   void give_back(uint64_t name);
 
   // Before an allocation is freed, or moves.

@@ -242,8 +242,8 @@ template <typename Make>
   return made;
 }
 
-// Whether the C library's own functions allocate, and none that were put in front of them. Not asked
-// is for malloc and free: an interpreter may stand in for them, where it calls what is behind.
+// Whether the C library's own functions allocate, and none that were put in front of them. Not
+// asked is for malloc and free: an interpreter may stand in for them, where it only passes them on.
 bool allocates_by_library() {
 #ifdef __GLIBC__
   static const bool does = [] {
@@ -522,9 +522,9 @@ PyObject* share(PyObject*, PyObject* arguments) {
 PyObject* give_back(PyObject*, PyObject* name) {
   const unsigned long long number = PyLong_AsUnsignedLongLong(name);
   if (PyErr_Occurred() != nullptr) return nullptr;
-  Py_BEGIN_ALLOW_THREADS  // NOLINT: a macro of Python's
+  PyThreadState* const thread = PyEval_SaveThread();  // others go on meanwhile
   state().shared.give_back(number);
-  Py_END_ALLOW_THREADS
+  PyEval_RestoreThread(thread);
   Py_RETURN_NONE;
 }
 
@@ -536,7 +536,8 @@ PyMethodDef methods[] = {
     {"held_at_peak", held_at_peak, METH_NOARGS, "The same when they were most."},
     {"sums", sums, METH_NOARGS, "Bytes: small arrays, peak of large ones, the process."},
     {"share", share, METH_VARARGS, "A file of what an array holds now, which shares its pages."},
-    {"give_back", give_back, METH_O, "The pages of such a file, by its name: they are the array's."},
+    {"give_back", give_back, METH_O,
+     "The pages of such a file, by its name: they are the array's."},
     {"refusals", refusals, METH_NOARGS, "How many there were."},
     {"refusal", refusal, METH_NOARGS,
      "The last: (file, line, bytes, taken, unfilled, small, held, (address, bytes, file, line))."},
@@ -558,4 +559,5 @@ PyModuleDef definition = {
 }  // namespace
 }  // namespace plimsoll::python
 
+// NOLINTNEXTLINE(readability-identifier-naming): Python's
 PyMODINIT_FUNC PyInit__arrays() { return PyModule_Create(&plimsoll::python::definition); }

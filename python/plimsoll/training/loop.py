@@ -372,9 +372,7 @@ class Fit:
         """BackupAndRestore sets another one as the training begins."""
         return getattr(self.known.model, "_initial_epoch", None) or self.initial_epoch
 
-    def _validate_afterwards(
-        self, validation: data.Samples | None, batch: int
-    ) -> dict[str, float]:
+    def _validate_afterwards(self, validation: data.Samples | None, batch: int) -> dict[str, float]:
         """When the engine has ended its run."""
         assert validation is not None
         self.known.give()
