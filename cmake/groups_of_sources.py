@@ -17,6 +17,8 @@ COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\
 MACRO = re.compile(r"^\s*#\s*define (\w+)", re.M)
 INCLUDED = re.compile(r'^#include "([^"]+)"', re.M)
 WORD = re.compile(r"[A-Za-z_]\w*")
+# Macros of its own, and what would be inlined where it must not be seen.
+ALONE = re.compile(r"^\s*#\s*(define|undef)|^void.* operator (new|delete)", re.M)
 TYPE = re.compile(r"^(?:struct|class|union|enum class|enum|using|namespace) (\w+)(?=[\s;])")
 DECLARED = re.compile(r"([\w:~]+)\s*(?=[({\[=;])")
 
@@ -105,7 +107,7 @@ def read(path: str) -> Source:
     text = COMMENT_OR_TEXT.sub(" ", raw)
     names, macros, words_of_headers = included(Path(path).resolve())
     words = set(WORD.findall(text))
-    alone = re.search(r"^\s*#\s*(define|undef)", text, re.M) is not None
+    alone = ALONE.search(text) is not None
     return Source(
         path,
         raw.count("\n"),

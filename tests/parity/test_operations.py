@@ -495,12 +495,10 @@ def number_layers() -> dict[str, Case]:
 
 # What mixes samples, or has sizes that no one means: a model, and words of the answer.
 REFUSED: dict[str, tuple[Call, str]] = {
+    "cumprod": (lambda x: ops.cumprod(ops.cast(x, "int32"), axis=1), "expected real numbers"),
     "sum over the batch": (lambda x: ops.sum(trained(x), axis=0), "Samples are not mixed"),
     "std of everything": (lambda x: trained(x) * ops.std(x), "name the axes to fold"),
-    "einsum over the batch": (
-        lambda x: ops.einsum("bij,cij->bij", trained(x), x),
-        "Samples are not mixed",
-    ),
+    "einsum": (lambda x: ops.einsum("bij,cij->bij", trained(x), x), "Samples are not mixed"),
     "a matrix before the batch": (
         lambda x: ops.matmul(trained(x)[:, 0], constant(1, 4, 2)),
         "Samples are not mixed",

@@ -156,3 +156,10 @@ def test_a_limit_changes_no_bit(build_dir: Path, tmp_path: Path) -> None:
         found.append(state(keras.saving.load_model(tmp_path / f"{name}.keras")))
     for one, other in zip(*found, strict=True):
         assert (one == other).all()
+
+
+def test_a_scale_ends_where_nothing_else_would_end_it() -> None:
+    """Losses are not scaled here, so no gradient overflows by the scale."""
+    model = made(OF.LossScaleOptimizer(OF.SGD(0.0), 2.0**23, dynamic_growth_steps=1))
+    plimsoll.fit(model, X[:16], Y[:16], batch_size=4, epochs=1, shuffle=False, verbose=0)
+    assert float(model.optimizer.dynamic_scale) == 2.0**24

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "cli/exit_code.h"
+#include "cli/program.h"
 #include "planning/rates.h"
 
 extern char** environ;
@@ -28,7 +30,8 @@ namespace plimsoll::cli {
 namespace {
 
 constexpr const char* kWord = "--measure-rates";
-constexpr int kWords = 7;  // the program, kWord, folder, backend, threads, spill folder, limit
+// The program, kWord, folder, backend, threads, spill folder, limit, who waits.
+constexpr int kWords = 8;
 constexpr std::chrono::seconds kMost(20);
 
 bool can_write(const std::string& folder) {
@@ -108,9 +111,13 @@ void measure_rates_once(run::Settings& settings) {
     settings.times_note = "the folder for measured rates cannot be written";
     return;
   }
-  const std::optional<int> code = run_and_wait(
-      {"plimsoll", kWord, times.folder, settings.backend, std::to_string(settings.threads),
-       spill_folder(settings), std::to_string(left_beside_us(settings).count())});
+  const Bytes left = left_beside_us(settings);
+  std::optional<int> code = kDoesNotFit;
+  if (left >= planning::kRatesRoom) {
+    code = run_and_wait({"plimsoll", kWord, times.folder, settings.backend,
+                         std::to_string(settings.threads), spill_folder(settings),
+                         std::to_string(left.count()), std::to_string(::getpid())});
+  }
   if (code == kDone) return;
   settings.times_note = code == kDoesNotFit ? "the limit has no room to measure rates"
                                             : "rates could not be measured";
@@ -121,6 +128,10 @@ bool is_rates_process(int argc, char** argv) {
 }
 
 int run_rates_process(int, char** argv) {
+  // Whoever waits for it may be killed.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != read_number(argv[7])) return kFileFailure;
+  own_the_process();
   try {
     planning::RatesRequest request;
     request.times = planning::named_times(argv[2], false);

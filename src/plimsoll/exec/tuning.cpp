@@ -4,7 +4,6 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -220,12 +219,6 @@ std::vector<Wanted> find_wanted(const graph::ProgramSet& programs,
   return wanted;
 }
 
-struct Sums {
-  double measured = 0;
-  double estimated = 0;
-  bool products = false;  // of a family that multiplies matrices
-};
-
 }  // namespace
 
 void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
@@ -234,7 +227,7 @@ void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
   const std::vector<Wanted> wanted = find_wanted(programs, backend);
   const CpuInfo cpu = read_cpu_info();
   const Bytes caches = std::max(cpu.l3_bytes, cpu.l2_bytes) * 2;
-  std::map<uint64_t, Sums> sums;
+  RateSums sums;
   for (size_t w = 0; w < wanted.size(); ++w) {
     const Wanted& each = wanted[w];
     if (options.tell && w * kReports / wanted.size() != (w + 1) * kReports / wanted.size()) {
@@ -257,7 +250,7 @@ void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
       if (extents == each.extents.front() && estimated > 0) {
         times.factors.set(key, seconds / estimated);
       }
-      Sums& sum = sums[backend::operator_key(graph, each.node)];
+      RateSum& sum = sums[backend::operator_key(graph, each.node)];
       sum.measured += seconds;
       sum.estimated += estimated;
     }
@@ -268,11 +261,10 @@ void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
 }
 
 void rate_kernels(const graph::ProgramSet& programs, backend::Backend& backend, Bytes room,
-                  double seconds, backend::KernelTimes& times) {
+                  double seconds, RateSums& sums) {
   constexpr double kSecondsPerRate = 0.002;
   const FloatModeGuard mode;
   const Time::time_point started = Time::now();
-  std::map<uint64_t, Sums> sums;
   for (const Wanted& each : find_wanted(programs, backend)) {
     if (seconds_since(started) > seconds) break;
     const graph::Graph& graph = each.program->graph;
@@ -291,6 +283,9 @@ void rate_kernels(const graph::ProgramSet& programs, backend::Backend& backend, 
       sums[key].products = products;
     }
   }
+}
+
+void set_rates(const RateSums& sums, backend::KernelTimes& times) {
   for (const auto& [key, sum] : sums) {
     if (sum.estimated <= 0) continue;
     // Operands were touched just before, as those of few calls in a step are: that what moves more

@@ -8,7 +8,9 @@
 // have no batch (optimizer updates) are out of the caches, as they are in a step; those of the
 // others were touched just before, as the iteration of a loop has them.
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "backend/kernel/kernel.h"
@@ -31,11 +33,20 @@ struct TuningOptions {
 void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
                   const TuningOptions& options, backend::KernelTimes& times);
 
-// The machine's rates by what these programs' kernels take at their blocks, each a few times: sums
-// of measured over estimated seconds, rounded. Kernels that are not reached within `seconds` are
-// left out.
+// Of all kernels that have one rate (backend/kernel/kernel_times.h).
+struct RateSum {
+  double measured = 0;    // seconds
+  double estimated = 0;   // seconds, by the backend's table
+  bool products = false;  // of a family that multiplies matrices
+};
+using RateSums = std::map<uint64_t, RateSum>;
+
+// Adds what these programs' kernels take at their blocks, each a few times. Kernels that are not
+// reached within `seconds` are left out.
 void rate_kernels(const graph::ProgramSet& programs, backend::Backend& backend, Bytes room,
-                  double seconds, backend::KernelTimes& times);
+                  double seconds, RateSums& sums);
+// The machine's rates: measured over estimated seconds, rounded.
+void set_rates(const RateSums& sums, backend::KernelTimes& times);
 
 // From memory to memory, past the caches where there is room.
 double measure_copying(Bytes room);

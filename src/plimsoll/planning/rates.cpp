@@ -18,7 +18,7 @@ namespace {
 
 using backend::KernelTimes;
 
-// Of all kernels together, of one precision.
+// Of the kernels of one network in one precision.
 constexpr double kSeconds = 0.5;
 // What the largest call's operands take, and more for copying.
 constexpr Bytes kRoom = 48_MiB;
@@ -26,7 +26,7 @@ constexpr Bytes kDiskSample = 32_MiB;
 
 // Kernels of a probe; false: there is no room.
 bool rate(const layers::Model& model, const PlanRequest& request, layers::Precision precision,
-          KernelTimes& times) {
+          exec::RateSums& sums) {
   constexpr int64_t kBatch = 16;
   layers::BatchSizes batches;
   batches.train = kBatch;
@@ -35,7 +35,7 @@ bool rate(const layers::Model& model, const PlanRequest& request, layers::Precis
   const ProcessOverhead overhead =
       process_overhead(lowered.built.set, *lowered.backend, held_beside(request));
   if (arena_within(overhead, request.limit.value_or(guard_without_limit())) < kRoom) return false;
-  exec::rate_kernels(lowered.built.set, *lowered.backend, kRoom, kSeconds, times);
+  exec::rate_kernels(lowered.built.set, *lowered.backend, kRoom, kSeconds, sums);
   return true;
 }
 
@@ -66,17 +66,28 @@ bool measure_rates(const RatesRequest& request) {
   const std::string fingerprint = times_fingerprint_of(request.backend, request.threads);
   const auto known = load_times(request.times.folder, fingerprint);
   KernelTimes times = known ? *known : KernelTimes{};
-  times.rates = {};
+  exec::RateSums sums;
   for (const auto precision : {layers::Precision::kFloat32, layers::Precision::kBFloat16}) {
-    if (!rate(image_probe(), plan, precision, times)) return false;
-    if (!rate(sequence_probe(), plan, precision, times)) return false;
+    if (!rate(image_probe(), plan, precision, sums)) return false;
+    if (!rate(sequence_probe(), plan, precision, sums)) return false;
   }
+  times.rates = {};
+  exec::set_rates(sums, times);
   times.rated = date_of_today();
   if (times.date.empty()) times.date = times.rated;
   if (times.copied == 0) times.copied = backend::rounded_rate(exec::measure_copying(kRoom));
-  rate_disk(request.spill_folder, times);
   std::filesystem::create_directories(request.times.folder);
-  write_text_file(times_path(request.times.folder, fingerprint), print_times(times, fingerprint));
+  const auto keep = [&] {
+    write_text_file(times_path(request.times.folder, fingerprint), print_times(times, fingerprint));
+  };
+  keep();
+  // A disk may be so slow that whoever waits gives up: what is measured so far stays.
+  try {
+    rate_disk(request.spill_folder, times);
+    keep();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kIo) throw;
+  }
   return true;
 }
 

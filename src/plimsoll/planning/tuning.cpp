@@ -85,7 +85,7 @@ TimesOptions find_times(const layers::Model& model, const layers::CompileOptions
     times.known = std::make_shared<const KernelTimes>(measure(lowered, request, known));
   }
   give_back_free_heap();
-  save_times(times.folder, fingerprint, *times.known);
+  if (has_calls(times)) save_times(times.folder, fingerprint, *times.known);
   return times;
 }
 
@@ -101,7 +101,9 @@ bool has_calls(const TimesOptions& times) {
 
 std::string describe(const TimesOptions& times) {
   if (has_calls(times)) return "measured here on " + times.known->date;
-  if (times.known) return "rates measured here on " + times.known->rated;
+  if (times.known && !times.known->rated.empty()) {
+    return "rates measured here on " + times.known->rated;
+  }
   return times.note.empty() ? "of the model" : "of the model: " + times.note;
 }
 

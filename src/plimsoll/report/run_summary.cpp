@@ -65,8 +65,9 @@ std::string estimate_note(const RunSummary& summary) {
     text += "kernels were timed one by one, " + summary.times +
             "; measure again with --tune if the machine was busy then";
   } else {
-    text += "the estimate is by times " + summary.times +
-            ", which do not know this model's kernels; --tune measures them";
+    const bool rates = summary.times.starts_with("rates");
+    text += rates ? "the estimate is by this machine's rates" : "the estimate is by a table";
+    text += ", not by this model's kernels; --tune measures them";
   }
   return text;
 }

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "layers/model/layer.h"
 #include "unit/layers/support.h"
 
@@ -356,6 +358,18 @@ TEST(LayerRefusalTest, OptionsThatAreWrong) {
             "[conv_3] scale: expected a number, or a list of up to 64 numbers, one a channel, "
             "received [1.0, \"a\"].");
   EXPECT_NE(refusal("Reshape", {{"target_shape", Array{-1, -1}}}).find("of which one may be -1"),
+            std::string::npos);
+}
+
+TEST(LayerConfigTest, TablesOfAnySizeAreNotMade) {
+  constexpr int64_t kHuge = 4611686018427387905;
+  for (const auto& [class_name, option] :
+       {std::pair("STFTSpectrogram", "frame_length"), std::pair("STFTSpectrogram", "fft_length"),
+        std::pair("MelSpectrogram", "fft_length"), std::pair("MelSpectrogram", "num_mel_bins")}) {
+    EXPECT_NE(refusal(class_name, {{option, kHuge + 1}}).find("at most"), std::string::npos)
+        << class_name << ", " << option;
+  }
+  EXPECT_NE(refusal("MelSpectrogram", {{"num_mel_bins", 400000}}).find("at most"),
             std::string::npos);
 }
 

@@ -88,12 +88,14 @@ std::unique_ptr<Kernel> make_next_loss_scale(const Problem& problem) {
   const int64_t growth = problem.attributes.get_int("growth_steps");
   return for_float(problem.inputs[1].dtype, [number, growth](auto zero) {
     using T = decltype(zero);
+    constexpr T kMostScale = T(1 << 24);
     return kernel_of([number, growth](const KernelCall& call) {
       const int64_t steps = *data_of<const int64_t>(call.inputs[0]);
       const T scale = *data_of<const T>(call.inputs[1]);
       const bool finite = is_finite(number, call.inputs[2]);
-      const bool grows = finite && steps == growth - 1;
-      *data_of<int64_t>(call.outputs[0]) = finite && !grows ? steps + 1 : 0;
+      const bool due = finite && steps == growth - 1;
+      const bool grows = due && scale < kMostScale;
+      *data_of<int64_t>(call.outputs[0]) = finite && !due ? steps + 1 : 0;
       *data_of<T>(call.outputs[1]) = scale * (finite ? (grows ? T(2) : T(1)) : T(0.5));
     });
   });

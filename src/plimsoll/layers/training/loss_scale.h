@@ -5,8 +5,9 @@
 // Gradients are float32 here, so nothing is lost that a scale would save: losses are not scaled.
 // What else Keras does is done: a step whose gradients are not all finite changes neither weights
 // nor slots nor the counter, and the scale goes on as Keras's would, halved by such a step and
-// doubled by dynamic_growth_steps finite ones, for who goes on in Keras. Whether all are finite is
-// asked of the sum of their squares; in float16 a gradient overflows long before that does.
+// doubled by dynamic_growth_steps finite ones, for who goes on in Keras. It ends at 2^24: no scaled
+// gradient overflows here, so nothing else would end its growth. Whether all are finite is asked of
+// the sum of their squares; in float16 a gradient overflows long before that does.
 
 #include <optional>
 #include <string_view>

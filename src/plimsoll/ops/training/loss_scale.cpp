@@ -4,7 +4,7 @@
 //   if_finite        (new, old, number) → new where the number is finite, else old
 //   next_loss_scale  (steps, scale, number) → the same after this step: steps counts those since
 //                    the scale changed. A step that is not finite halves the scale; growth_steps
-//                    finite ones double it. Either begins to count anew.
+//                    finite ones double it, up to 2^24. Either begins to count anew.
 
 #include "graph/state_rows.h"
 #include "ops/register.h"

@@ -253,6 +253,9 @@ Values running_sum(const OperationCall& call) {
 Values running_product(const OperationCall& call) {
   LayerContext& context = call.context();
   const DType type = context.type(call.only()).dtype;
+  if (is_integer(type)) {
+    call.refuse("real numbers", "integers", "Cast them first: x = ops.cast(x, \"float32\").");
+  }
   ValueId y = call.only_real();
   if (call.operation() == "Nancumprod") y = without_nan(context, y, 1);
   if (!call.option("dtype").is_null()) {
@@ -267,7 +270,7 @@ Values running_product(const OperationCall& call) {
     y = context.emit("multiply", {y, before});
   }
   if (type == DType::kBool) return {as_dtype(context, y, DType::kInt32)};
-  return {is_integer(type) ? as_dtype(context, y, type) : y};
+  return {y};
 }
 
 constexpr OperationRow kRows[] = {

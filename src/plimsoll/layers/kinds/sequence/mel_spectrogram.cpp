@@ -23,6 +23,13 @@ namespace {
 constexpr double kMelFactor = 1127.0;
 constexpr double kMelBreak = 700.0;
 
+// Numbers of a transform's waves, and of the triangles.
+constexpr int64_t kMostNumbers = int64_t{1} << 24;
+
+Config or_null(const Config& value) {
+  return value.is_number() && value.as_double() == 0 ? Config() : value;
+}
+
 double mel_of(double hertz) { return kMelFactor * std::log(1.0 + hertz / kMelBreak); }
 
 class MelSpectrogram final : public Layer {
@@ -35,7 +42,12 @@ class MelSpectrogram final : public Layer {
       reader.refuse("fft_length", "an even number", std::to_string(fft_length_));
     }
     stride_ = reader.integer("sequence_stride", 512, 1);
-    const Config length = reader.value("sequence_length", Config());
+    if (fft_length_ > kMostNumbers) {
+      reader.refuse("fft_length", fmt::format("at most {}", kMostNumbers),
+                    std::to_string(fft_length_));
+    }
+    // Keras takes 0 as null, here and of max_freq.
+    const Config length = or_null(reader.value("sequence_length", Config()));
     length_ = length.is_null() ? fft_length_ : reader.integer("sequence_length", 1);
     if (length_ > fft_length_) {
       reader.refuse("sequence_length", "at most fft_length", length.to_json());
@@ -48,8 +60,13 @@ class MelSpectrogram final : public Layer {
     }
     rate_ = reader.number("sampling_rate", 16000);
     bands_ = reader.integer("num_mel_bins", 128, 1);
+    if (std::max(bands_, length_) > kMostNumbers / frequencies()) {
+      reader.refuse(bands_ > length_ ? "num_mel_bins" : "fft_length",
+                    fmt::format("tables of at most {} numbers", kMostNumbers),
+                    fmt::format("{} × {}", std::max(bands_, length_), frequencies()));
+    }
     lowest_ = reader.number("min_freq", 20.0);
-    const Config highest = reader.value("max_freq", Config());
+    const Config highest = or_null(reader.value("max_freq", Config()));
     highest_ = highest.is_null() ? std::floor(rate_ / 2) : reader.number("max_freq", 0);
     in_decibels_ = reader.flag("power_to_db", true);
     range_ = reader.number("top_db", 80.0);

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "layers/config/initializers.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/image/convolution.h"
@@ -18,6 +19,9 @@ namespace {
 
 constexpr double kEpsilon = 1e-7;  // Keras's backend.epsilon()
 
+// Numbers of a transform's waves.
+constexpr int64_t kMostWaves = int64_t{1} << 24;
+
 class StftSpectrogram final : public Layer {
  public:
   static constexpr std::string_view kClassName = "STFTSpectrogram";
@@ -26,6 +30,11 @@ class StftSpectrogram final : public Layer {
     mode_ =
         reader.choice("mode", "log", {"log", "magnitude", "psd", "real", "imag", "angle", "stft"});
     frame_length_ = reader.integer("frame_length", 256, 1);
+    const auto refuse_waves = [&](const char* option, int64_t length) {
+      reader.refuse(option, fmt::format("waves of at most {} numbers", kMostWaves),
+                    std::to_string(length));
+    };
+    if (frame_length_ > kMostWaves) refuse_waves("frame_length", frame_length_);
     const Config step = reader.value("frame_step", Config());
     frame_step_ =
         step.is_null() ? std::max<int64_t>(frame_length_ / 2, 1) : reader.integer("frame_step", 1);
@@ -40,6 +49,7 @@ class StftSpectrogram final : public Layer {
       reader.refuse("fft_length", "at least frame_length", length.to_json());
     }
     frequencies_ = fft_length / 2 + 1;
+    if (frequencies_ > kMostWaves / frame_length_) refuse_waves("fft_length", fft_length);
     window_ = reader.value("window", "hann");
     periodic_ = reader.flag("periodic", false);
     scaling_ = reader.value("scaling", "density");
