@@ -235,8 +235,17 @@ class Epochs:
         self._iterator: Iterator[Any] | None = None
         self._seen = 0
 
-    def epoch(self, begin: Callable[[int], None]) -> Iterator[Any]:
-        """`begin` is told of each step before its batch is asked for."""
+    def interrupt(self) -> None:
+        """Ends the epoch as Keras does where one of its steps raises StopIteration.
+
+        The next one begins anew, and where nobody knew how many there are that was the last.
+        """
+        self._iterator = None
+        if self.count is None:
+            self.count = self._seen
+
+    def epoch(self, begin: Callable[[int], bool | None]) -> Iterator[Any]:
+        """`begin` is told of each step before its batch is asked for; False: it is not."""
         if self._iterator is None or self.steps is None:
             self._iterator, self._seen = iter(self._batches), 0
         step = 0
@@ -244,7 +253,9 @@ class Epochs:
             if self.count is not None and self._seen >= self.count:
                 break
             self._seen += 1
-            begin(step)
+            if begin(step) is False:
+                self.interrupt()
+                return
             batch = next(self._iterator, None)
             if batch is None:
                 self._iterator = None

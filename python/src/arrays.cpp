@@ -13,9 +13,14 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -106,6 +111,7 @@ struct State {
   std::atomic<size_t> since_reading{0};
   std::atomic<size_t> between_readings{kBetweenReadings};
   ArrayLedger ledger;
+  SharedPages shared;
   Lines lines;
   Refusal refusal;
   int64_t refusals = 0;
@@ -236,6 +242,36 @@ template <typename Make>
   return made;
 }
 
+// Whether the C library's own functions allocate, and none that were put in front of them. Not
+// asked is for malloc and free: an interpreter may stand in for them, where it only passes them on.
+bool allocates_by_library() {
+#ifdef __GLIBC__
+  static const bool does = [] {
+    Dl_info library{};
+    if (::dladdr(reinterpret_cast<const void*>(&::gnu_get_libc_version), &library) == 0) {
+      return false;
+    }
+    for (const char* const name : {"calloc", "realloc", "posix_memalign", "malloc_usable_size"}) {
+      Dl_info of{};
+      const void* const function = ::dlsym(RTLD_DEFAULT, name);
+      if (function == nullptr || ::dladdr(function, &of) == 0) return false;
+      if (of.dli_fbase != library.dli_fbase) return false;
+    }
+    return true;
+  }();
+  return does;
+#else
+  return false;
+#endif
+}
+
+// Whether it has given a block pages of its own, which go back when it is freed: it says so in
+// front of the block.
+bool has_own_pages(const void* block) {
+  constexpr size_t kIsMapped = 2;
+  return allocates_by_library() && (static_cast<const size_t*>(block)[-1] & kIsMapped) != 0;
+}
+
 // As NumPy's default, aligned for others.
 void* aligned(size_t bytes) {
   static const bool asks_for_huge = [] {
@@ -249,6 +285,24 @@ void* aligned(size_t bytes) {
   if (asks_for_huge) {
     ::madvise(reinterpret_cast<void*>(first), bytes - page, MADV_HUGEPAGE);
   }
+  return made;
+}
+
+// The same, filled with zeros: pages that come from the kernel are.
+void* aligned_zeros(size_t bytes) {
+  auto* const made = static_cast<char*>(aligned(bytes));
+  if (made == nullptr) return nullptr;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(made);
+  char* const first = made + ((address + page - 1) / page * page - address);
+  char* const last = made + ((address + bytes) / page * page - address);
+  // The library can be told to write to what it hands out: such pages go.
+  if (!has_own_pages(made) ||
+      ::madvise(first, static_cast<size_t>(last - first), MADV_DONTNEED) != 0) {
+    return std::memset(made, 0, bytes);
+  }
+  std::memset(made, 0, static_cast<size_t>(first - made));
+  std::memset(last, 0, static_cast<size_t>(made + bytes - last));
   return made;
 }
 
@@ -270,8 +324,10 @@ void* on_calloc(void* context, size_t count, size_t each) {
   size_t bytes = 0;
   if (!__builtin_mul_overflow(count, each, &bytes)) {
     if (bytes >= kLarge) {
-      return large(all, bytes, bytes,
-                   [&] { return all.base.calloc(all.base.context, count, each); });
+      return large(all, bytes, bytes, [&] {
+        const bool is_own = all.base_is_malloc && bytes >= kReferredTo && allocates_by_library();
+        return is_own ? aligned_zeros(bytes) : all.base.calloc(all.base.context, count, each);
+      });
     }
     all.ledger.add_small(static_cast<int64_t>(bytes));
   }
@@ -282,6 +338,7 @@ void* on_calloc(void* context, size_t count, size_t each) {
   if (begin != nullptr && all.ledger.remove(begin) == 0) {
     all.ledger.add_small(-static_cast<int64_t>(bytes));
   }
+  if (bytes >= kReferredTo) all.shared.forget(begin);
   all.base.free(all.base.context, begin, bytes);
 }
 
@@ -297,6 +354,7 @@ void* on_realloc(void* context, void* begin, size_t bytes) {
   State& all = *static_cast<State*>(context);
   const auto make = [&] { return all.base.realloc(all.base.context, begin, bytes); };
   const size_t before = begin == nullptr ? 0 : all.ledger.remove(begin);
+  if (before >= kReferredTo) all.shared.forget(begin);
   const size_t small_before =
       begin != nullptr && before == 0 && all.base_is_malloc ? ::malloc_usable_size(begin) : 0;
   void* made = nullptr;
@@ -436,27 +494,38 @@ PyObject* refusal(PyObject*, PyObject*) {
                        static_cast<long long>(last.small), list_of(last.held), blocks);
 }
 
-// Whether the allocator of C has given a block pages of its own, which go back when it is freed.
-bool has_own_pages([[maybe_unused]] const void* block) {
-#ifdef __GLIBC__
-  constexpr size_t kIsMapped = 2;
-  return (static_cast<const size_t*>(block)[-1] & kIsMapped) != 0;
-#else
-  return false;
-#endif
-}
-
-// (block, begin, bytes): a file with what the bytes of an array of malloc's are now, and go on
-// being there (array_pages.h); None where the block has no pages of its own.
+// (block, begin, bytes): a file with what the bytes of an array made here are now, and go on being
+// there, and its name for give_back (array_pages.h); None where the block has no pages of its own.
 PyObject* share(PyObject*, PyObject* arguments) {
   unsigned long long block = 0;
   unsigned long long begin = 0;
   unsigned long long bytes = 0;
   if (PyArg_ParseTuple(arguments, "KKK", &block, &begin, &bytes) == 0) return nullptr;
-  if (!has_own_pages(reinterpret_cast<const void*>(block))) Py_RETURN_NONE;
-  const int file = share_pages(reinterpret_cast<void*>(begin), bytes);
-  if (file < 0) return PyErr_SetFromErrno(PyExc_OSError);
-  return PyLong_FromLong(file);
+  State& all = state();
+  const auto* const at = reinterpret_cast<const void*>(block);
+  if (!all.base_is_malloc || !has_own_pages(at)) Py_RETURN_NONE;
+  static const int watches_forks =
+      ::pthread_atfork([] { state().shared.before_fork(); }, [] { state().shared.after_fork(); },
+                       [] { state().shared.after_fork(); });
+  if (watches_forks != 0) Py_RETURN_NONE;
+  const auto made = all.shared.share(at, reinterpret_cast<void*>(begin), bytes);
+  const int file = made.name == 0 ? -1 : ::fcntl(made.file->number(), F_DUPFD_CLOEXEC, 0);
+  if (file >= 0) {
+    return Py_BuildValue("(iK)", file, static_cast<unsigned long long>(made.name));
+  }
+  PyErr_SetFromErrno(PyExc_OSError);
+  if (made.name != 0) all.shared.give_back(made.name);
+  return nullptr;
+}
+
+// Of a file that nobody refers to any more.
+PyObject* give_back(PyObject*, PyObject* name) {
+  const unsigned long long number = PyLong_AsUnsignedLongLong(name);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  PyThreadState* const thread = PyEval_SaveThread();  // others go on meanwhile
+  state().shared.give_back(number);
+  PyEval_RestoreThread(thread);
+  Py_RETURN_NONE;
 }
 
 PyMethodDef methods[] = {
@@ -467,6 +536,8 @@ PyMethodDef methods[] = {
     {"held_at_peak", held_at_peak, METH_NOARGS, "The same when they were most."},
     {"sums", sums, METH_NOARGS, "Bytes: small arrays, peak of large ones, the process."},
     {"share", share, METH_VARARGS, "A file of what an array holds now, which shares its pages."},
+    {"give_back", give_back, METH_O,
+     "The pages of such a file, by its name: they are the array's."},
     {"refusals", refusals, METH_NOARGS, "How many there were."},
     {"refusal", refusal, METH_NOARGS,
      "The last: (file, line, bytes, taken, unfilled, small, held, (address, bytes, file, line))."},
@@ -488,4 +559,5 @@ PyModuleDef definition = {
 }  // namespace
 }  // namespace plimsoll::python
 
+// NOLINTNEXTLINE(readability-identifier-naming): Python's
 PyMODINIT_FUNC PyInit__arrays() { return PyModule_Create(&plimsoll::python::definition); }

@@ -300,47 +300,89 @@ def test_nothing_is_said_of_a_roomy_limit(capfd: pytest.CaptureFixture[str]) -> 
 
 
 class Stops(keras.callbacks.Callback):
-    """StopIteration out of one of its methods, when that is called for the second time."""
+    """StopIteration out of one of its methods, when that is called for the n-th time."""
 
-    def __init__(self, hook: str) -> None:
+    def __init__(self, hook: str, at: int = 2) -> None:
         super().__init__()
-        self.hook, self.told = hook, list[str]()
+        self.hook, self.at, self.told = hook, at, list[str]()
 
-    def _tell(self, hook: str) -> None:
+    def tell(self, hook: str) -> None:
         self.told.append(hook)
-        if hook == self.hook and self.told.count(hook) == 2:
+        if hook == self.hook and self.told.count(hook) == self.at:
             raise StopIteration
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        self._tell("epoch begins")
+        self.tell("epoch begins")
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._tell("epoch ends")
+        self.tell("epoch ends")
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._tell("batch begins")
+        self.tell("batch begins")
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self._tell("batch ends")
+        self.tell("batch ends")
 
 
-@pytest.mark.parametrize("hook", ["epoch begins", "epoch ends", "batch begins", "batch ends"])
-@pytest.mark.parametrize("iterates", [False, True])
-def test_stop_iteration_of_a_callback(hook: str, iterates: bool) -> None:
+class Tells(keras.utils.PyDataset):
+    """Four batches, and what it is told."""
+
+    def __init__(self, told: list[str]) -> None:
+        super().__init__()
+        self.told = told
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> Any:
+        return X[index * 10 :][:10], Y[index * 10 :][:10]
+
+    def on_epoch_begin(self) -> None:
+        self.told.append("data begin")
+
+    def on_epoch_end(self) -> None:
+        self.told.append("data end")
+
+
+def source(kind: str, stops: Stops) -> dict[str, Any]:
+    if kind == "arrays":
+        return {"x": X, "y": Y, "batch_size": 10}
+    if kind == "PyDataset":
+        return {"x": Tells(stops.told)}
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
+    return {"x": data}
+
+
+@pytest.mark.parametrize("kind, hook, at", [
+    ("arrays", "epoch begins", 2), ("dataset", "epoch begins", 2),
+    ("arrays", "epoch ends", 2), ("dataset", "epoch ends", 2),
+    ("arrays", "batch begins", 2), ("dataset", "batch begins", 2), ("PyDataset", "batch begins", 2),
+    ("arrays", "batch ends", 2), ("dataset", "batch ends", 2), ("PyDataset", "batch ends", 2),
+    # Before the first step of the first epoch, and of the second.
+    ("arrays", "batch begins", 1), ("arrays", "batch begins", 5),
+    ("PyDataset", "batch begins", 1), ("PyDataset", "batch begins", 5),
+])  # fmt: skip
+def test_stop_iteration_of_a_callback(kind: str, hook: str, at: int) -> None:
     """It ends the epoch where it comes with a batch, as the end of the data, and else the fit."""
     found = []
     for fit in (keras.Model.fit, plimsoll.fit):
-        model, stops = small(), Stops(hook)
-        data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
-        given = {"x": data} if iterates else {"x": X, "y": Y, "batch_size": 10, "shuffle": False}
+        # Keras fails where nothing has built metrics yet.
+        model, stops = small(metrics=["mae"] if at > 1 else None), Stops(hook, at)
+        model.run_eagerly = fit is keras.Model.fit  # which traces nothing
+        given = {"epochs": 3, "verbose": 0, "shuffle": False, "callbacks": [stops]}
+        if at != 2:
+            held = source("arrays" if kind == "arrays" else "dataset", stops)
+            given["validation_data"] = (X, Y) if kind == "arrays" else held["x"]
+        given |= source(kind, stops)
         history: Any = {}
         if hook.startswith("epoch"):
             with pytest.raises(StopIteration):
-                fit(model, **given, epochs=3, verbose=0, callbacks=[stops])
+                fit(model, **given)
         else:
             with pytest.warns(UserWarning, match="ran out of data"):
-                history = fit(model, **given, epochs=3, verbose=0, callbacks=[stops]).history
+                history = fit(model, **given).history
         found.append((stops.told, int(model.optimizer.iterations), history))
     assert found[0][:2] == found[1][:2]
+    assert list(found[0][2]) == list(found[1][2])
     for name, values in found[0][2].items():
         np.testing.assert_allclose(found[1][2][name], values, rtol=1e-4)

@@ -1,7 +1,11 @@
 """`from_tensor_slices` refers to large arrays, and trains on what they held when it was called."""
 
+import ctypes
 import gc
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -53,8 +57,10 @@ def rows(data: Any) -> list[float]:
     return found
 
 
-def test_no_copy_is_made() -> None:
-    x, labels = large(), np.arange(ROWS)
+@pytest.mark.parametrize("make", [np.empty, np.zeros])
+def test_no_copy_is_made(make: Any) -> None:
+    x, labels = make((ROWS, MIB // 4), "float32"), np.arange(ROWS)
+    x[:] = labels[:, None]
     before, shared = taken("RssAnon", "RssShmem"), taken("RssShmem")
     data = tf.data.Dataset.from_tensor_slices((x, labels))
     assert taken("RssAnon", "RssShmem") - before < 8 * MIB
@@ -66,6 +72,17 @@ def test_no_copy_is_made() -> None:
     del x, data, batches
     gc.collect()
     assert taken("RssShmem") == shared
+
+
+def test_zeros_are_zeros() -> None:
+    perturb, tell = -6, ctypes.CDLL(None).mallopt
+    tell(perturb, 0x55)  # the C library writes to what it hands out
+    try:
+        for size in (32 * MIB, 32 * MIB + 4096 - 16, 32 * MIB + 1):
+            x = np.zeros(size, "uint8")
+            assert x.ctypes.data % 64 == 0 and not x.any()
+    finally:
+        tell(perturb, 0)
 
 
 def changes(x: Any) -> None:
@@ -119,6 +136,124 @@ def test_a_part_of_an_array_is_shared_alone() -> None:
     assert rows(data) == list(range(3, 37))
     x.resize((ROWS // 2, MIB // 4), refcheck=False)
     assert rows(data) == list(range(3, 37))
+
+
+@pytest.fixture(name="files")
+def _files(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Files in memory, in the order in which arrays were shared."""
+    found: list[int] = []
+    own = _arrays.share
+
+    def share(*given: int) -> Any:
+        made = own(*given)
+        found.append(os.dup(made[0]))
+        return made
+
+    monkeypatch.setattr(_arrays, "share", share)
+    yield found
+    for file in found:
+        os.close(file)
+
+
+def held(file: int) -> int:
+    """Bytes of a file's pages that are there."""
+    return os.fstat(file).st_blocks * 512
+
+
+EDGES = 8192  # what of an array's first and last page is
+
+
+def test_a_deleted_dataset_leaves_no_pages(files: list[int]) -> None:
+    x = large()
+    data = {"x": tf.data.Dataset.from_tensor_slices(x)}
+    x[3] = 99
+    expected = x.copy()
+    before = taken("RssAnon", "RssShmem")
+    assert held(files[0]) >= x.nbytes
+    del data["x"]
+    gc.collect()
+    assert held(files[0]) <= EDGES
+    x += 1
+    assert np.array_equal(x, expected + 1)
+    assert taken("RssAnon", "RssShmem") - before < 8 * MIB
+
+
+def test_datasets_of_the_same_array(files: list[int]) -> None:
+    x = large()
+    data = {"all": tf.data.Dataset.from_tensor_slices(x)}
+    data["some"] = tf.data.Dataset.from_tensor_slices(x[4:38])  # the first one's pages no more
+    del data["all"]
+    gc.collect()
+    assert held(files[0]) <= 34 * MIB + EDGES and held(files[1]) >= 34 * MIB
+    assert np.array_equal(x[:, 0], np.arange(ROWS) + 1)
+    x[:] = 0
+    assert rows(data["some"]) == list(range(5, 39))
+    last = {"x": tf.data.Dataset.from_tensor_slices(x)}
+    del data["some"], x  # the array before the last dataset
+    gc.collect()
+    others = [np.full((ROWS, MIB // 4), -1, "float32") for _ in range(2)]
+    assert rows(last["x"]) == [0] * ROWS
+    last.clear()
+    gc.collect()
+    assert all((one == -1).all() for one in others)
+
+
+def test_a_fork_keeps_the_pages(files: list[int]) -> None:
+    x = large()
+    file, name = _arrays.share(x.ctypes.data, x.ctypes.data, x.nbytes) or (-1, 0)
+    os.close(file)
+    child = os.fork()
+    if child == 0:
+        _arrays.give_back(name)
+        os._exit(int(x[:, 0].sum() != ROWS * (ROWS + 1) / 2))
+    assert os.waitpid(child, 0)[1] == 0
+    _arrays.give_back(name)
+    assert held(files[0]) >= x.nbytes
+    assert np.array_equal(x[:, 0], np.arange(ROWS) + 1)
+
+
+ALLOCATOR = """
+#include <stddef.h>
+void* __libc_calloc(size_t, size_t);
+void* calloc(size_t count, size_t each) { return __libc_calloc(count, each); }
+"""
+SHARES = """
+import ctypes, sys
+import numpy as np
+from plimsoll import _arrays, arrays, asked
+
+if sys.argv[1] == "handler":
+    python = ctypes.pythonapi
+    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    python.PyCapsule_New.restype = ctypes.py_object
+    python.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    table = python.PyCapsule_GetPointer(arrays._api(), None)
+    functions = (ctypes.c_void_p * 306).from_address(table)
+    now = ctypes.PYFUNCTYPE(ctypes.py_object)(functions[305])()
+    there = ctypes.string_at(python.PyCapsule_GetPointer(now, b"mem_handler"), 168)
+    other = ctypes.create_string_buffer(b"other".ljust(127, b"\\0") + there[127:])
+    capsule = python.PyCapsule_New(ctypes.addressof(other), b"mem_handler", None)
+    ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(functions[304])(capsule)
+arrays.begin(asked.Asked(limit=1 << 40))
+for x in np.ones(48 << 20, "uint8"), np.zeros(48 << 20, "uint8"):
+    print(_arrays.share(x.ctypes.data, x.ctypes.data, x.nbytes), int(x.sum()))
+"""
+
+
+@pytest.mark.parametrize("what", ["nothing", "library", "handler"])
+def test_blocks_of_another_allocator_are_not_shared(what: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    if what == "library":
+        (tmp_path / "own.c").write_text(ALLOCATOR)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "own.so", tmp_path / "own.c"],
+                       check=True)  # fmt: skip
+        environment["LD_PRELOAD"] = str(tmp_path / "own.so")
+    ran = subprocess.run([sys.executable, "-c", SHARES, what], env=environment, text=True,
+                         capture_output=True, check=True)  # fmt: skip
+    told = ran.stdout.splitlines()
+    assert [line.rpartition(" ")[2] for line in told] == [str(48 << 20), "0"]
+    assert [line.startswith("None") for line in told] == [what != "nothing"] * 2
 
 
 @pytest.mark.parametrize(

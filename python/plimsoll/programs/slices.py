@@ -3,8 +3,9 @@
 TensorFlow copies an array into a tensor, and the array is there beside it. Here the tensor has the
 array's own pages: a file in memory, which the array sees too. Where the program writes to the
 array later the kernel gives it a page of its own, so the tensor keeps what the array held when the
-dataset was made, also when the array is changed, used again or deleted. Only arrays are taken whose
-memory is NumPy's own and lies as TensorFlow needs it; of others TensorFlow makes its copy, as ever.
+dataset was made, also when the array is changed, used again or deleted. When the tensor goes first
+the pages become the array's own again. Only arrays are taken whose memory is NumPy's own, made
+where arrays are counted, and lies as TensorFlow needs it; of others TensorFlow makes its copy.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _LEAST = 32 << 20  # bytes; smaller arrays have no pages of their own
 _ALIGNED = 64
 _KINDS = "fiu"
-_HANDLERS = ("default_allocator", "plimsoll")
+_HANDLER = "plimsoll"  # which hears when an array goes
 _MARK = "_plimsoll_refers"
 
 
@@ -40,7 +41,7 @@ def _root(array: Any) -> Any:
     while type(root.base) is numpy.ndarray:
         root = root.base
     is_own = root.base is None and root.flags.owndata and type(root) is numpy.ndarray
-    return root if is_own and _handler_of(root) in _HANDLERS else None
+    return root if is_own and _handler_of(root) == _HANDLER else None
 
 
 def _is_fit(array: Any) -> bool:
@@ -66,6 +67,7 @@ def referred(array: Any) -> Any:
     if root is None:
         return None
     import mmap
+    import weakref
 
     import numpy
     import tensorflow
@@ -74,20 +76,24 @@ def referred(array: Any) -> Any:
 
     begin = array.ctypes.data
     try:
-        file = _arrays.share(root.ctypes.data, begin, array.nbytes)
+        shared = _arrays.share(root.ctypes.data, begin, array.nbytes)
     except OSError:
         return None
-    if file is None:
+    if shared is None:
         return None
+    file, name = shared
     head = begin % mmap.PAGESIZE
     try:
         # All pages are there at once, so that they count as the process's.
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
         pages = mmap.mmap(file, head + array.nbytes, flags)
     except OSError:
+        _arrays.give_back(name)
         return None
     finally:
         os.close(file)
+    # Where the tensor goes before the array, what is left is the array's alone.
+    weakref.finalize(pages, _arrays.give_back, name).atexit = False
     kept = numpy.frombuffer(pages, array.dtype, array.size, head).reshape(array.shape)
     return tensorflow.experimental.dlpack.from_dlpack(kept.__dlpack__())
 

@@ -117,14 +117,15 @@ class Callbacks(Listener):
                 print(f"Epoch {epoch + 1}/{self.epochs}")
             self.bar = Progbar(target=self.steps, verbose=self.verbose, unit_name="step")
         if self.every_step and self.whole_epochs:
-            self.list.on_train_batch_begin(0)
+            self._of_batches(self.list.on_train_batch_begin, 0)
 
-    def begin_batch(self, step: int) -> None:
-        """Before a batch is asked for, where they come one by one."""
+    def begin_batch(self, step: int) -> bool:
+        """Before a batch is asked for, where they come one by one; whether the epoch goes on."""
         if self.every_step:
             self._of_batches(self.list.on_train_batch_begin, step)
             self.known.take()
             self.push_rate()
+        return not self.ran_out
 
     def push_rate(self) -> None:
         """A rate that a callback has set; one of a schedule is the engine's own."""
@@ -231,6 +232,16 @@ def _build_metrics(model: Any, targets: list[np.ndarray[Any, Any]]) -> None:
     metrics.build(true if len(true) > 1 else true[0], inference.outputs_like(model, predicted))
 
 
+def _no_batches(epoch: int | None) -> str:
+    """`epoch`: one that others with batches came before."""
+    if epoch is None:
+        return "x: expected batches, received none."
+    return (
+        f"x: expected batches for epoch {epoch + 1}, received none: a generator yields each of its "
+        "batches once. Give steps_per_epoch, or a PyDataset."
+    )
+
+
 @dataclass
 class Fit:
     """One call of fit."""
@@ -243,6 +254,7 @@ class Fit:
     validation_freq: Any = 1
     taken: int = 0  # by the process, at the ends of epochs
     batch: int = 0  # samples, the most so far
+    has_trained: bool = False  # a step of this call
 
     def run(self, epochs: Iterator[tuple[int, dict[str, float], int]]) -> Any:
         """Keras's events around `epochs`, which runs one each time that it is asked."""
@@ -331,8 +343,14 @@ class Fit:
             if not engine.trains and epoch > first:  # a callback had it ended
                 settings, seen = self.options.settings(batch), self.known.iterations()
                 settings.tune = False
-            self.known.lent, self.known.shown = True, False
             skip = validation is None or not _due(epoch, self.validation_freq)
+            if self.callbacks.ran_out:  # before its first step
+                logs = self._of_no_step()
+                if not skip:
+                    logs |= self._validate_afterwards(validation, batch)
+                yield epoch, logs, 0
+                continue
+            self.known.lent, self.known.shown = True, False
             try:
                 ended = engine.fit(settings, arrays, held, next(orders), skip,
                                    self.callbacks.every_step, self.callbacks.every_test, seen,
@@ -344,10 +362,9 @@ class Fit:
                 self.known.model.stop_training = True
                 yield epoch, inference.metrics_of(engine), steps
                 return
-            settings.tune = False
+            settings.tune, self.has_trained = False, True
             logs = _of_epoch(reported(ended["logs"], engine.output_names))
             if ended["interrupted"] and not skip:  # Keras validates what it stops
-                assert validation is not None
                 logs |= self._validate_afterwards(validation, batch)
             yield epoch, logs, steps
 
@@ -355,8 +372,9 @@ class Fit:
         """BackupAndRestore sets another one as the training begins."""
         return getattr(self.known.model, "_initial_epoch", None) or self.initial_epoch
 
-    def _validate_afterwards(self, validation: data.Samples, batch: int) -> dict[str, float]:
+    def _validate_afterwards(self, validation: data.Samples | None, batch: int) -> dict[str, float]:
         """When the engine has ended its run."""
+        assert validation is not None
         self.known.give()
         caller = inference.Caller(self.known, self.options, "evaluate")
         logs = inference.evaluate_batches(
@@ -381,44 +399,53 @@ class Fit:
             self.callbacks.begin_epoch(epoch)
             data.tell_epoch(batches, "on_epoch_begin")
             stepper.begin()
-            done = 0
+            done, stopped = 0, False
             for batch in epochs.epoch(self.callbacks.begin_batch):
-                if self.callbacks.ran_out:
-                    break
-                if not isinstance(batch, data.Samples):
-                    x, y, weights = data.unpacked(batch)
-                    batch = self.known.samples_of(x, y, weights, class_weight)
-                    self.known.check_sizes(batch)
+                batch = self._samples(batch, class_weight)
                 _build_metrics(self.known.model, batch.y)
                 self.batch = max(self.batch, batch.rows)
                 loss = stepper.step(batch, train=True)
-                done += 1
+                done, self.has_trained = done + 1, True
                 self.callbacks.step(done, loss)
-                if self.callbacks.model.stop_training or self.callbacks.ran_out:
+                if self.callbacks.ran_out:
+                    epochs.interrupt()
                     break
-            else:
+                stopped = self.callbacks.model.stop_training
+                if stopped:
+                    break
+            if not stopped:
                 if done and not isinstance(source, data.ArrayBatches):
                     self.known.give()  # whoever makes the batches sees what the epoch has trained
                 data.tell_epoch(batches, "on_epoch_end")
-            if done == 0 and epoch == first:
-                raise ValueError("x: expected batches, received none.")
-            if done == 0:
-                raise ValueError(
-                    f"x: expected batches for epoch {epoch + 1}, received none: a generator yields "
-                    "each of its batches once. Give steps_per_epoch, or a PyDataset."
-                )
-            count = count or done
-            logs = stepper.logs()
+            if done == 0 and not self.callbacks.ran_out:
+                raise ValueError(_no_batches(epoch if epoch > first else None))
+            count = epochs.count or done or None
+            logs = stepper.logs() if done else self._of_no_step()
             if validation is not None and _due(epoch, self.validation_freq):
                 logs |= self._validate(stepper, validation)
             yield epoch, logs, done
+
+    def _of_no_step(self) -> dict[str, float]:
+        """What an epoch logs that ended before its first step: zeros, and nothing at first."""
+        if not self.has_trained:
+            return {}
+        self.known.model.reset_metrics()
+        return inference.by_name(self.known.model.get_metrics_result())
+
+    def _samples(self, batch: Any, class_weight: dict[int, float] | None) -> data.Samples:
+        if isinstance(batch, data.Samples):
+            return batch
+        x, y, weights = data.unpacked(batch)
+        samples = self.known.samples_of(x, y, weights, class_weight)
+        self.known.check_sizes(samples)
+        return samples
 
     def _validate(self, stepper: Stepper, validation: Validation) -> dict[str, float]:
         events, model = self.callbacks, self.known.model
         # Batches of another size than those of training cost a plan: where nobody counts them
         # they are made alike.
         counted = events.every_test or validation.steps
-        batch = validation.batch or (None if counted else stepper.batch)
+        batch = validation.batch or (None if counted else stepper.batch or None)
         batches = inference.Batches(self.known, validation.x, validation.y,
                                     validation.weights, batch, validation.steps)  # fmt: skip
         model.stop_evaluating = False
