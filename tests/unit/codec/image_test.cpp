@@ -140,7 +140,6 @@ TEST(Image, AnythingElse) {
                [] { decode("hello", 3); });
 }
 
-}  // namespace
 TEST(Image, AFewBytesAreNotMinutesOfRows) {
   std::string text = gif_text(4, 4, std::vector<uint8_t>(16, 7));
   for (const size_t at : {6, 7, 8, 9}) text[at] = '\xFE';  // width and height of the whole picture
@@ -148,4 +147,5 @@ TEST(Image, AFewBytesAreNotMinutesOfRows) {
                [&] { decode(text, 3); });
 }
 
+}  // namespace
 }  // namespace plimsoll::codec
