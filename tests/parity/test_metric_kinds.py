@@ -242,12 +242,12 @@ def test_counts_do_not_depend_on_the_limit(tmp_path: Path) -> None:
     model.save(tmp_path / "m.keras")
     draw = np.random.default_rng(4)
     arguments: list[Any] = [tmp_path / "m.keras", "--batch", 32]
-    planned = json.loads(run_plimsoll("plan", *arguments, "--json").stdout)
     for option, array in (("--data", draw.normal(size=(64, 64, 64, 3))),
                           ("--labels", draw.integers(0, 2, (64, 3))),
                           ("--sample-weights", draw.random(64))):  # fmt: skip
         np.save(tmp_path / f"{option[2:]}.npy", array.astype("float32"))
         arguments += [option, tmp_path / f"{option[2:]}.npy"]
+    planned = json.loads(run_plimsoll("plan", *arguments, "--json").stdout)
     told, arenas = [], []
     for limit in ([], ["--memory", planned["smallest_same_bits_bytes"] + (4 << 20)]):
         log = tmp_path / "log.jsonl"

@@ -29,6 +29,8 @@ MADE: dict[str, Callable[[], L.Layer]] = {
     "CategoryEncoding": lambda: L.CategoryEncoding(9),
     "Discretization": lambda: L.Discretization(bin_boundaries=[0.0, 0.5], output_mode="one_hot"),
     "EinsumDense": lambda: L.EinsumDense("...x,xy->...y", 3, bias_axes="y"),
+    "MelSpectrogram": lambda: L.MelSpectrogram(8, 2, num_mel_bins=4),
+    "STFTSpectrogram": lambda: L.STFTSpectrogram("psd", 4, 2, window=None),  # by name: scipy's
     "RNN": lambda: L.RNN([L.LSTMCell(3), L.GRUCell(2)]),
     "GroupNormalization": lambda: L.GroupNormalization(groups=2),
     "Normalization": lambda: L.Normalization(axis=None, mean=0.5, variance=2.0),

@@ -106,9 +106,15 @@ void measure_rates_once(run::Settings& settings) {
   const planning::TimesOptions times = planning::named_times(settings.times, settings.tune);
   if (!settings.plan.empty() || times.folder.empty()) return;
   if (!has_rates(settings.backend)) return;
+  constexpr const char* kCannotWrite = "the folder for measured rates cannot be written";
+  // Asked first: to know which file is meant takes a backend.
+  if (!std::filesystem::is_directory(times.folder) && !can_write(times.folder)) {
+    settings.times_note = kCannotWrite;
+    return;
+  }
   if (!planning::lacks_rates(times, settings.backend, settings.threads)) return;
   if (!can_write(times.folder)) {
-    settings.times_note = "the folder for measured rates cannot be written";
+    settings.times_note = kCannotWrite;
     return;
   }
   const Bytes left = left_beside_us(settings);
