@@ -31,9 +31,9 @@ def checked(done: Run, command: list[str]) -> Run:
 
 
 @cache
-def refusal(model: str, batch: str, precision: str, limit: str | None) -> str | None:
-    """Why Plimsoll does not do it, in its own words; None: it does."""
-    command = [str(BINARY), "plan", model, "--batch", batch, "--precision", precision, "--json"]
+def refusal(arguments: list[str], precision: str, limit: str | None) -> str | None:
+    """Why Plimsoll does not do it with these data, in its own words; None: it does."""
+    command = [str(BINARY), "plan", *arguments, "--precision", precision, "--json"]
     if limit:
         command += ["--memory", limit]
     done = run(command)
@@ -47,8 +47,7 @@ def refusal(model: str, batch: str, precision: str, limit: str | None) -> str | 
 def plimsoll_steps(
     arguments: list[str], steps: int, precision: str, limit: str | None, prefix: str
 ) -> dict[str, Any]:
-    model, batch = arguments[0], option(arguments, "--batch")
-    reason = refusal(model, batch, precision, limit)
+    reason = refusal(arguments, precision, limit)
     if reason:
         return {"refused": reason}
     with tempfile.TemporaryDirectory() as folder:

@@ -25,11 +25,12 @@ def run(*words: object, **options: object) -> str:
 def wheel(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What differs from a build for users is the folder of objects alone: it is this one."""
     folder = tmp_path_factory.mktemp("wheel")
-    together = "PLIMSOLL_TOGETHER:BOOL=ON" in (build_dir / "CMakeCache.txt").read_text()
+    cache = (build_dir / "CMakeCache.txt").read_text()
+    together = "ON" if "PLIMSOLL_TOGETHER:BOOL=ON" in cache else "OFF"
     run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir",
         folder, "--config-settings", f"build-dir={build_dir}", "--config-settings",
         "cmake.define.PLIMSOLL_DEVELOPER=ON", "--config-settings",
-        f"cmake.define.PLIMSOLL_TOGETHER={'ON' if together else 'OFF'}", ROOT / "python")  # fmt: skip
+        f"cmake.define.PLIMSOLL_TOGETHER={together}", ROOT / "python")  # fmt: skip
     return next(folder.glob("plimsoll_train-*.whl"))
 
 
