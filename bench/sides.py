@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from materials import BINARY, ROOT, option
+from materials import BINARY, ROOT
 from processes import Run, run
 
 HERE = Path(__file__).resolve().parent
@@ -31,7 +31,7 @@ def checked(done: Run, command: list[str]) -> Run:
 
 
 @cache
-def refusal(arguments: list[str], precision: str, limit: str | None) -> str | None:
+def refusal(arguments: tuple[str, ...], precision: str, limit: str | None) -> str | None:
     """Why Plimsoll does not do it with these data, in its own words; None: it does."""
     command = [str(BINARY), "plan", *arguments, "--precision", precision, "--json"]
     if limit:
@@ -47,7 +47,7 @@ def refusal(arguments: list[str], precision: str, limit: str | None) -> str | No
 def plimsoll_steps(
     arguments: list[str], steps: int, precision: str, limit: str | None, prefix: str
 ) -> dict[str, Any]:
-    reason = refusal(arguments, precision, limit)
+    reason = refusal(tuple(arguments), precision, limit)
     if reason:
         return {"refused": reason}
     with tempfile.TemporaryDirectory() as folder:
