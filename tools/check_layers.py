@@ -300,7 +300,7 @@ def check_python(source: pathlib.Path, module: pathlib.Path) -> list[str]:
     return findings
 
 
-# Of the Python package: folder, or module beside them -> what it may import, in functions too; what
+# The arrows of the Python package: folder, or module beside them -> what it may import, in functions too; what
 # those may comes with them. Modules of C++ may be imported anywhere.
 PACKAGE: dict[str, tuple[str, ...]] = {
     "asked": (),

@@ -518,7 +518,7 @@ PyObject* share(PyObject*, PyObject* arguments) {
   return nullptr;
 }
 
-// Of a file that nobody refers to any more.
+// Called for a file that nobody refers to any more.
 PyObject* give_back(PyObject*, PyObject* name) {
   const unsigned long long number = PyLong_AsUnsignedLongLong(name);
   if (PyErr_Occurred() != nullptr) return nullptr;

@@ -134,7 +134,7 @@ def test_no_step_is_lost(program: Any, capfd: pytest.CaptureFixture[str], tmp_pa
     assert "with 16 samples at a time of a batch of 16" in error
     assert "epoch 2 is done again from its beginning" in error
     assert "Dies, Counts: begins anew." in error
-    # Of all three starts together.
+    # All three starts wrote these together.
     epochs = (tmp_path / "epochs").read_text().splitlines()
     assert epochs == [f"first {n}" for n in range(2)] + [f"second {n}" for n in range(4)] + [
         f"third {n}" for n in range(3)

@@ -69,7 +69,7 @@ def test_within_its_limit(name: str, tmp_path: Path) -> None:
         scale = np.abs(expected[what]).max()
         far = float(np.abs(received[what] - expected[what]).max() / scale)
         print(f"  {what}: {far:.1e}")
-        # Of noise about half of the samples lie at the threshold: accuracy is told alone.
+        # About half of the samples of noise lie at the threshold: accuracy is told alone.
         assert far < FAR or what == "accuracy", (what, expected, received)
 
 

@@ -98,7 +98,8 @@ int show_apart(const BenchCommand& command, const std::string& name,
 
 int show_estimates(BenchCommand command, const std::vector<std::string>& names) {
   run::Settings settings = settings_of(command.model, command.data.set.spill_directory);
-  measure_rates_once(settings);
+  ask_for_rates(settings);
+  command.model.settings.measure_rates = settings.measure_rates;
   bool is_child = false;
   return run_estimates(
       names, command.model.json,

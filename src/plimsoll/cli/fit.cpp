@@ -186,7 +186,7 @@ int run(const FitCommand& command, const TypedCommand& typed) {
   Printer loading(quiet);
   run::Run run(run::load(model_request(command.model), request.settings,
                          {.optimizer = true, .loss = true}, loading));
-  measure_rates_once(request.settings);
+  ask_for_rates(request.settings);
   StoppablePrinter printer(run, quiet);
   const run::FitResult result = run.fit(request, printer);
   if (quiet) {

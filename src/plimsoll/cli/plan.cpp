@@ -65,7 +65,7 @@ int run(const PlanCommand& options, const CLI::App& app, const TypedCommand& typ
   run::FitRequest request = request_of(options);
   const run::Run run(run::load(model_request(options.model), request.settings,
                                {.optimizer = true, .loss = true}, printer));
-  measure_rates_once(request.settings);
+  ask_for_rates(request.settings);
   const planning::PlannedRun planned = run.plan(request, options.why, printer);
   const bool frontier = options.frontier || !request.settings.memory;
   std::string text = options.model.json

@@ -12,6 +12,9 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -100,33 +103,33 @@ bool has_rates(const std::string& backend) {
   return backend.empty() || backend == "onednn" || backend == "cpu";
 }
 
-}  // namespace
-
-void measure_rates_once(run::Settings& settings) {
-  const planning::TimesOptions times = planning::named_times(settings.times, settings.tune);
-  if (!settings.plan.empty() || times.folder.empty()) return;
-  if (!has_rates(settings.backend)) return;
-  constexpr const char* kCannotWrite = "the folder for measured rates cannot be written";
-  // Asked first: to know which file is meant takes a backend.
-  if (!std::filesystem::is_directory(times.folder) && !can_write(times.folder)) {
-    settings.times_note = kCannotWrite;
-    return;
-  }
-  if (!planning::lacks_rates(times, settings.backend, settings.threads)) return;
-  if (!can_write(times.folder)) {
-    settings.times_note = kCannotWrite;
-    return;
-  }
+// Why they could not be measured; empty: they were.
+std::string measure(const run::Settings& settings, const std::string& folder) {
+  if (!can_write(folder)) return "the folder for measured rates cannot be written";
   const Bytes left = left_beside_us(settings);
   std::optional<int> code = kDoesNotFit;
   if (left >= planning::kRatesRoom) {
-    code = run_and_wait({"plimsoll", kWord, times.folder, settings.backend,
+    code = run_and_wait({"plimsoll", kWord, folder, settings.backend,
                          std::to_string(settings.threads), spill_folder(settings),
                          std::to_string(left.count()), std::to_string(::getpid())});
   }
-  if (code == kDone) return;
-  settings.times_note = code == kDoesNotFit ? "the limit has no room to measure rates"
-                                            : "rates could not be measured";
+  if (code == kDone) return "";
+  return code == kDoesNotFit ? "the limit has no room to measure rates"
+                             : "rates could not be measured";
+}
+
+}  // namespace
+
+void ask_for_rates(run::Settings& settings) {
+  const planning::TimesOptions times = planning::named_times(settings.times, settings.tune);
+  if (!settings.plan.empty() || times.folder.empty() || !has_rates(settings.backend)) return;
+  // A run may be planned several times.
+  settings.measure_rates = std::make_shared<const std::function<std::string()>>(
+      [settings, folder = times.folder,
+       told = std::make_shared<std::optional<std::string>>()]() -> std::string {
+        if (!*told) *told = measure(settings, folder);
+        return **told;
+      });
 }
 
 bool is_rates_process(int argc, char** argv) {

@@ -11,9 +11,9 @@
 
 namespace plimsoll::cli {
 
-// Measures the rates that settings.times would be read from, where there are none yet. Where they
-// cannot be, settings.times_note says why.
-void measure_rates_once(run::Settings& settings);
+// Lets the first plan have the rates measured that settings.times would be read from, where there
+// are none yet.
+void ask_for_rates(run::Settings& settings);
 
 // Whether this process was started for that, and its whole life.
 bool is_rates_process(int argc, char** argv);

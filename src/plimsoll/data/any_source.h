@@ -27,7 +27,7 @@ struct AnySource {
 // the process may use).
 AnySource largest_usual_source(std::span<const Port> inputs, std::span<const Port> outputs,
                                int threads);
-// Of arrays that lie in the caller's memory.
+// The same for arrays that lie in the caller's memory.
 AnySource largest_array_source(std::span<const Port> inputs, std::span<const Port> outputs);
 
 }  // namespace plimsoll::data

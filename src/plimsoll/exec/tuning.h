@@ -33,7 +33,7 @@ struct TuningOptions {
 void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
                   const TuningOptions& options, backend::KernelTimes& times);
 
-// Of all kernels that have one rate (backend/kernel/kernel_times.h).
+// What all kernels took that have one rate (backend/kernel/kernel_times.h).
 struct RateSum {
   double measured = 0;    // seconds
   double estimated = 0;   // seconds, by the backend's table

@@ -18,6 +18,7 @@
 // set names them. A file is untrusted: it is bounded, and one that is damaged or of another machine
 // counts as none.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,10 +27,15 @@
 
 namespace plimsoll::planning {
 
+// Measures the machine's rates into the folder, where its file has none. Answers with why it could
+// not; empty: it did.
+using MeasureRates = std::shared_ptr<const std::function<std::string()>>;
+
 struct TimesOptions {
   std::string folder;     // of such files; empty: the backend's estimates are taken
   bool tune = false;      // measures first, and keeps that there
   std::string note = {};  // why no rates were measured, for people; empty: nothing is to be said
+  MeasureRates measure_rates = {};  // null: rates that are not there are not measured
   std::shared_ptr<const backend::KernelTimes> known = {};  // what was found there, once asked
 };
 
@@ -38,7 +44,7 @@ TimesOptions named_times(const std::string& name, bool tune);
 
 // What times hold for: of a kernel set, whatever its blocks are, and this processor.
 std::string times_fingerprint(const std::string& kernel_set);
-// Of a backend by its name (empty: the default) with so many threads (0: the process's).
+// The same for a backend by its name (empty: the default) with so many threads (0: the process's).
 std::string times_fingerprint_of(const std::string& backend, int threads);
 // The file's path in `folder`.
 std::string times_path(const std::string& folder, const std::string& fingerprint);

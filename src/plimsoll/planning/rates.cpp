@@ -18,7 +18,7 @@ namespace {
 
 using backend::KernelTimes;
 
-// Of the kernels of one network in one precision.
+// The kernels of one network in one precision have so long.
 constexpr double kSeconds = 0.5;
 // What the largest call's operands take, and more for copying.
 constexpr Bytes kRoom = 48_MiB;
@@ -49,14 +49,6 @@ void rate_disk(const std::string& folder, KernelTimes& times) {
 }
 
 }  // namespace
-
-bool lacks_rates(const TimesOptions& times, const std::string& backend, int threads) {
-  if (times.folder.empty()) return false;
-  const std::string fingerprint = times_fingerprint_of(backend, threads);
-  if (!has_times(times.folder, fingerprint)) return true;
-  const auto known = load_times(times.folder, fingerprint);
-  return known && known->rated.empty();
-}
 
 bool measure_rates(const RatesRequest& request) {
   PlanRequest plan;

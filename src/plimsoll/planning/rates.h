@@ -30,10 +30,6 @@ struct RatesRequest {
   std::optional<Bytes> limit;  // of the process that measures
 };
 
-// Whether the folder could have a file with rates of this machine, and has none. A damaged one is
-// its owner's: nothing is measured over it.
-bool lacks_rates(const TimesOptions& times, const std::string& backend, int threads);
-
 // Measures them and keeps them there. False: the limit has no room for it, or the backend computes
 // nothing. Throws kIo where the file cannot be written.
 bool measure_rates(const RatesRequest& request);

@@ -68,6 +68,11 @@ KernelTimes measure(const Lowered& lowered, const PlanRequest& request, KernelTi
   return known;
 }
 
+// A damaged file is its owner's: nothing is measured over it.
+bool lacks_rates(const TimesOptions& times, const std::string& fingerprint) {
+  return times.known ? times.known->rated.empty() : !has_times(times.folder, fingerprint);
+}
+
 }  // namespace
 
 TimesOptions find_times(const layers::Model& model, const layers::CompileOptions& compile,
@@ -76,6 +81,10 @@ TimesOptions find_times(const layers::Model& model, const layers::CompileOptions
   if (times.known || (times.folder.empty() && !times.tune)) return times;
   const std::string fingerprint = times_fingerprint_of(request.backend, request.threads);
   times.known = load_times(times.folder, fingerprint);
+  if (times.measure_rates && lacks_rates(times, fingerprint)) {
+    times.note = (*times.measure_rates)();
+    if (times.note.empty()) times.known = load_times(times.folder, fingerprint);
+  }
   if (!times.tune) return times;
   times.tune = false;
   {

@@ -41,7 +41,7 @@ struct Coverage {
   std::vector<CoverageRow> rows;  // the largest share first
 };
 
-// Of the training steps, or else of the program that took longest; the profile has a machine.
+// Looks at the training steps, or else at the program that took longest; the profile has a machine.
 Coverage find_coverage(const Profile& profile);
 
 // A table by operator, and a line that names the slow ones with what they lose.

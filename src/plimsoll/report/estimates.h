@@ -32,7 +32,7 @@ struct EstimateError {
   double most_factor = 1;  // for 95 % of the time
 };
 
-// Of the program that took longest; views and what is no kernel are left out.
+// Takes the program that took longest; views and what is no kernel are left out.
 std::vector<KernelEstimate> kernel_estimates(const Profile& profile);
 // A line each, and back; what is no such line is left out.
 std::string print_estimates(std::span<const KernelEstimate> estimates);

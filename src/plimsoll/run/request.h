@@ -31,19 +31,19 @@ struct ModelRequest {
 
 // How a model is planned and run. Equal settings on equal data are one plan.
 struct Settings {
-  int64_t batch = 32;                  // samples per step
-  std::optional<Bytes> memory;         // of the process; none: the fastest plan, below a guard
-  std::string precision;               // "f32", "bf16"; empty: of the model's layers
-  int threads = 0;                     // 0: what the process may use
-  uint64_t seed = 0;                   // of weights, dropout and the order of samples
-  std::string backend;                 // empty: the default
-  std::optional<double> plan_time;     // effort of the search, in seconds of a machine of today
-  std::optional<double> max_slowdown;  // the most time against that of the plan without a limit
-  std::string without;                 // techniques that are switched off, separated by commas
-  std::string plan;                    // a saved plan's file, to be run as it is
-  std::string times;                   // folder of measured times, or "none"; empty: the user's
-  bool tune = false;                   // measures times first, and keeps them there
-  std::string times_note;              // why there are no rates of this machine, for people
+  int64_t batch = 32;                    // samples per step
+  std::optional<Bytes> memory;           // of the process; none: the fastest plan, below a guard
+  std::string precision;                 // "f32", "bf16"; empty: of the model's layers
+  int threads = 0;                       // 0: what the process may use
+  uint64_t seed = 0;                     // of weights, dropout and the order of samples
+  std::string backend;                   // empty: the default
+  std::optional<double> plan_time;       // effort of the search, in seconds of a machine of today
+  std::optional<double> max_slowdown;    // the most time against that of the plan without a limit
+  std::string without;                   // techniques that are switched off, separated by commas
+  std::string plan;                      // a saved plan's file, to be run as it is
+  std::string times;                     // folder of measured times, or "none"; empty: the user's
+  bool tune = false;                     // measures times first, and keeps them there
+  planning::MeasureRates measure_rates;  // null: rates that are not there are not measured
   planning::SpillUse spill = planning::SpillUse::kIfNeeded;
   std::optional<Bytes> spill_limit;  // none: half of what is free
   std::string spill_directory;       // empty: the first that will do (base/spill_folder.h)

@@ -33,7 +33,7 @@ planning::DataMemory memory_of(const data::Dataset& dataset, int64_t batch) {
           train::opening_of(dataset)};
 }
 
-// Of data that nobody has named yet. In a process that is somebody else's they are its arrays.
+// What data would take that nobody has named yet. In somebody else's process they are its arrays.
 planning::DataMemory any_data(const layers::Model& model, const layers::CompileOptions& compile,
                               bool guest) {
   data::DatasetOptions set;

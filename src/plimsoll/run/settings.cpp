@@ -81,7 +81,7 @@ planning::PlanRequest plan_request(const Settings& settings) {
   request.spill_directory = settings.spill_directory;
   request.spill_limit = settings.spill_limit;
   request.times = planning::named_times(settings.times, settings.tune);
-  request.times.note = settings.times_note;
+  request.times.measure_rates = settings.measure_rates;
   return request;
 }
 

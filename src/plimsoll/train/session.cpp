@@ -501,12 +501,12 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
   const double epoch_start = loop.clock.seconds();
   state.epoch = position.epoch + 1;
   state.samples = 0;
+  loop.times.begin_epoch();
   for (state.step = position.batches; state.step < state.step_count && !done(loop, options);) {
     const double start = loop.clock.seconds();
-    loop.times.begin();
     const double loss = run_step(loop.batches, position.epoch, state.step, "train", true);
     const double now = loop.clock.seconds();
-    loop.times.end(now - start);
+    loop.times.add_step(now - start);
     state.samples += loop.batches.rows_in(state.step);
     position.batches = ++state.step;
     ++step_;
@@ -528,6 +528,7 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
       loop.progress->update(state, now);
     }
   }
+  loop.times.end_epoch(loop.clock.seconds() - epoch_start);
   end_epoch(loop, options, epoch_start);
 }
 

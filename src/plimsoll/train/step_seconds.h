@@ -1,7 +1,8 @@
 #pragma once
 
 // What the steps of a run took: the last ones each, in a fixed ring, so that long runs keep no
-// more; and how much of that time the process had of its processors.
+// more; and how much of its epochs' time the process had of its processors, which is asked once an
+// epoch, since asking takes as long as a kernel.
 
 #include <algorithm>
 #include <array>
@@ -12,15 +13,15 @@ namespace plimsoll::train {
 
 class StepSeconds {
  public:
-  void begin() { had_ = processor_seconds(); }
-  // Of the step since begin().
-  void end(double seconds) {
-    seconds_[count_++ % kKept] = seconds;
+  void begin_epoch() { had_ = processor_seconds(); }
+  // `seconds`: since begin_epoch().
+  void end_epoch(double seconds) {
     all_ += seconds;
     processors_ += processor_seconds() - had_;
   }
+  void add_step(double seconds) { seconds_[count_++ % kKept] = seconds; }
 
-  // Of the last steps; 0: there were none.
+  // The median of the last steps; 0: there were none.
   double median() const {
     const size_t kept = std::min(count_, kKept);
     if (kept == 0) return 0;
@@ -29,7 +30,7 @@ class StepSeconds {
                      sorted.end());
     return sorted[kept / 2];
   }
-  // Of the time of so many threads in all steps; 0: there were none.
+  // A share of so many threads' time in all epochs; 0: there were none.
   double processor_share(int threads) const {
     return all_ > 0 ? processors_ / (all_ * threads) : 0;
   }

@@ -53,6 +53,16 @@ const Config* ConfigReader::take(std::string_view key) {
   return given_.find(key);
 }
 
+NamedConfig ConfigReader::named(std::string_view key, const std::string& expected) {
+  const Config object = value(key, Config());
+  const Config* name = object.is_object() ? object.find("class_name") : nullptr;
+  const Config* config = object.is_object() ? object.find("config") : nullptr;
+  if (name == nullptr || !name->is_string() || config == nullptr) {
+    refuse(key, expected, object.to_json());
+  }
+  return {name->as_string(), *config};
+}
+
 void ConfigReader::complete(std::string_view key, Config value) {
   for (auto& [name, old] : completed_) {
     if (name == key) {

@@ -23,6 +23,11 @@ inline constexpr std::string_view kMixedFloat16 = "mixed_float16";
 inline constexpr std::string_view kReadPolicies = "float32, mixed_bfloat16 or mixed_float16";
 bool is_read_policy(std::string_view name);  // one of these
 
+struct NamedConfig {
+  std::string class_name;
+  Config config;
+};
+
 class ConfigReader {
  public:
   ConfigReader(std::string_view class_name, const Config& given);
@@ -52,6 +57,8 @@ class ConfigReader {
   Config legacy(std::string_view key);
   // Any value; `complete` is printed in its place.
   Config value(std::string_view key, const Config& fallback);
+  // An object with class_name and config, as Keras writes a layer that is inside of another.
+  NamedConfig named(std::string_view key, const std::string& expected);
   void complete(std::string_view key, Config value);
   // A key that must be null, false or absent; `next_step` says what to do about it.
   void refuse_unless_empty(std::string_view key, std::string_view next_step);

@@ -22,15 +22,10 @@ class SpectralNormalization final : public Layer {
   static constexpr std::string_view kClassName = "SpectralNormalization";
 
   explicit SpectralNormalization(ConfigReader& reader) : Layer(reader) {
-    const Config object = reader.value("layer", Config());
-    const Config* name = object.is_object() ? object.find("class_name") : nullptr;
-    const Config* config = object.is_object() ? object.find("config") : nullptr;
-    if (name == nullptr || !name->is_string() || config == nullptr) {
-      reader.refuse("layer", "a layer", object.to_json());
-    }
-    layer_ = make_layer(name->as_string(), *config);
+    const NamedConfig inner = reader.named("layer", "a layer");
+    layer_ = make_layer(inner.class_name, inner.config);
     if (layer_->penalizes_activity()) {
-      reader.refuse("layer", "a layer without activity_regularizer", name->as_string(),
+      reader.refuse("layer", "a layer without activity_regularizer", inner.class_name,
                     "Put an ActivityRegularization after this one.");
     }
     iterations_ = reader.integer("power_iterations", 1, 1);

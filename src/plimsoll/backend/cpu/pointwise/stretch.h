@@ -27,7 +27,7 @@ class Stretch {
   // Elements from one index to the next; 0 in the small one where it repeats.
   int64_t wide_stride(int d) const { return product_from(d + 1, false); }
   int64_t small_stride(int d) const { return kept(d) ? product_from(d + 1, true) : 0; }
-  // Of the last dimension: what lies side by side.
+  // What lies side by side is the last dimension.
   int64_t run() const { return extent(rank_ - 1); }
   bool run_kept() const { return kept(rank_ - 1); }
   int64_t wide_count() const { return product_from(0, false); }

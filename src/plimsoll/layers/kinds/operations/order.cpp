@@ -66,7 +66,7 @@ Values arg_extremum(const OperationCall& call) {
   ValueId y = context.emit("arg_extremum_last", {x.value},
                            {{"of", std::string(largest ? "maximum" : "minimum")}});
   if (leaves_nan_out) {
-    // Of a row without a number Keras gives -1.
+    // Keras gives -1 for a row without a number.
     const ValueId numbers = context.emit("logical", {none}, {{"kind", "not"}});
     const ValueId any = context.emit("any_last", {numbers});
     const ValueId place = as_dtype(context, y, DType::kFloat32);

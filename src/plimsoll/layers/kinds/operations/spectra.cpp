@@ -124,7 +124,7 @@ Values fft(const OperationCall& call) {
   return {y.real, y.imag};
 }
 
-// Of the last two axes; the inverse is the transform of the conjugate, conjugated.
+// It takes the last two axes; the inverse is the transform of the conjugate, conjugated.
 Values fft2(const OperationCall& call) {
   LayerContext& context = call.context();
   Complex x = pair_of(call, 2);

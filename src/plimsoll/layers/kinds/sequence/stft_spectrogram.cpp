@@ -134,7 +134,7 @@ class StftSpectrogram final : public Layer {
     return context.emit("concat", {part(0, 1), twice, part(frequencies_ - 1, 1)}, {{"axis", -1}});
   }
 
-  // Of (B, frames, channels, frequencies).
+  // Takes (B, frames, channels, frequencies).
   ValueId in_layers_form(LayerContext& context, ValueId x) const {
     const auto transposed = [&](ValueId value, std::vector<int64_t> order) {
       return context.emit("transpose", {value}, {{"permutation", std::move(order)}});

@@ -17,20 +17,15 @@ class TimeDistributed final : public Layer {
   static constexpr std::string_view kClassName = "TimeDistributed";
 
   explicit TimeDistributed(ConfigReader& reader) : Layer(reader) {
-    const Config object = reader.value("layer", Config());
-    const Config* name = object.is_object() ? object.find("class_name") : nullptr;
-    const Config* config = object.is_object() ? object.find("config") : nullptr;
-    if (name == nullptr || !name->is_string() || config == nullptr) {
-      reader.refuse("layer", "a layer", object.to_json());
-    }
-    layer_ = make_inner_layer(name->as_string(), *config);
-    if (layer_->input_type()) reader.refuse("layer", "a layer that computes", name->as_string());
+    const NamedConfig inner = reader.named("layer", "a layer");
+    layer_ = make_inner_layer(inner.class_name, inner.config);
+    if (layer_->input_type()) reader.refuse("layer", "a layer that computes", inner.class_name);
     if (layer_->keeps_calls_apart()) {
-      reader.refuse("layer", "a layer that looks at each sample alone", name->as_string(),
+      reader.refuse("layer", "a layer that looks at each sample alone", inner.class_name,
                     "Call it on the whole sequence.");
     }
     if (layer_->penalizes_activity()) {
-      reader.refuse("layer", "a layer without activity_regularizer", name->as_string(),
+      reader.refuse("layer", "a layer without activity_regularizer", inner.class_name,
                     "Put an ActivityRegularization after this one.");
     }
   }
