@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 ENGINES = ("auto", "native", "keras")
+START_AGAIN = 75  # the exit code by which a program asks for another start, with nothing wrong
 CHILDREN = "PLIMSOLL_CHILDREN"  # what the Python processes that a program starts are asked for
 
 

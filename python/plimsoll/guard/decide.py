@@ -603,7 +603,7 @@ def how(model: Any) -> str:
 
 
 def history_of(model: Any, callbacks: Any) -> Any:
-    """Of a fit that was over before the program was started again; None: it is to run."""
+    """The History of a fit that was over before this start; None: it is to run."""
     found = _guards.get(model)
     return None if found is None or found.saved is None else found.saved.over(callbacks)
 

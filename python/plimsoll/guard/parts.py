@@ -56,7 +56,7 @@ def ones(step: CutStep) -> list[float]:
 
 
 def shares_of(step: CutStep, pieces: list[list[Any]], batch: int) -> list[list[float]]:
-    """Of each part, by loss."""
+    """The share that each part has in each loss."""
     kinds = [step.traced.shares[index] for index in sorted(step.traced.shares)]
     if len(pieces) == 1:
         return [ones(step)]

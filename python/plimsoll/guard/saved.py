@@ -21,7 +21,6 @@ from plimsoll import asked
 from plimsoll.guard import proof as guard_proof
 from plimsoll.guard.step import build_optimizer, changing
 
-AGAIN = 75  # the exit code that asks for another start, with nothing wrong
 _SHARE = 30  # a state is written once this many times as long as that takes has passed
 _LOOKED_AT = 1 << 16  # bytes of a tensor by which a batch is known
 _PLAIN = (bool, int, float, str, type(None))
@@ -30,7 +29,7 @@ _BETWEEN, _IN_STEP = b"0", b"1"  # the first byte of what tells what the program
 
 
 def _arrays(data: Any) -> list[Any]:
-    """Of a batch as an iterator gives it."""
+    """The arrays of a batch, as an iterator gives it."""
     import keras
     import numpy as np
 
@@ -46,7 +45,7 @@ def _arrays(data: Any) -> list[Any]:
 
 
 def samples_of(data: Any) -> int:
-    """Of a batch."""
+    """How many samples a batch has."""
     return next((int(one.shape[0]) for one in _arrays(data) if one.ndim), 0)
 
 
@@ -272,7 +271,7 @@ def _is_later(one: _Slot, other: _Slot) -> bool:
 
 
 class Saved:
-    """Of one call of `fit`. index: the how manieth of the process."""
+    """The state of one call of `fit`. index: its number in the process, from 1."""
 
     def __init__(self, model: Any, index: int, given: asked.Restart, where: str) -> None:
         self._model, self._given, self._where = model, given, where
@@ -563,7 +562,7 @@ class Saved:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # closed, or none
                 stream.flush()
-        os._exit(AGAIN)
+        os._exit(asked.START_AGAIN)
 
     def stepped(self) -> None:
         """After a step."""
@@ -623,7 +622,7 @@ _count = 0
 
 
 def begin(model: Any, where: str) -> Saved | None:
-    """Of the next fit of this process; None: nobody asked for restarts."""
+    """What is kept of the next fit of this process; None: nobody asked for restarts."""
     global _count
     what = asked.current
     if what is None or what.restart is None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _VARIABLE = "PLIMSOLL_RESTART"  # tells a child that it may be started again
-_AGAIN = 75  # guard.saved.AGAIN
 _DOES_NOT_FIT = 3
 _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
 _OF_PROCESS = "/proc/self/cgroup"
@@ -46,7 +45,7 @@ def seed(what: asked.Asked) -> None:
 
 
 def _groups() -> list[tuple[list[str], str]]:
-    """Of this process: controllers (none: version 2) and the path of each of its control groups."""
+    """The control groups of this process: controllers (none: version 2) and path of each."""
     try:
         with open(_OF_PROCESS, encoding="utf-8") as file:
             lines = [line.split(":", 2) for line in file.read().splitlines()]
@@ -230,7 +229,7 @@ def _attempts(times: int, folder: str) -> int:
                                  preexec_fn=_dies_with_us)  # fmt: skip
         status = _wait(child)
         asks = os.path.join(folder, "again")
-        if status == _AGAIN and os.path.exists(asks):
+        if status == asked.START_AGAIN and os.path.exists(asks):
             os.unlink(asks)
             if not has_asked:
                 has_asked = True

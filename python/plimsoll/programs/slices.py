@@ -109,7 +109,7 @@ def _with_tensors(data: Any) -> Any:
 
 
 def watch(tensorflow: Any) -> None:
-    """Of a TensorFlow that has been loaded."""
+    """Begins with a TensorFlow that has been loaded."""
     dataset = tensorflow.data.Dataset
     own = dataset.from_tensor_slices
     if getattr(own, _MARK, False):
