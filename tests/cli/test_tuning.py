@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from normalized_network import write_normalized_network
 
@@ -121,6 +122,31 @@ def test_the_first_plan_measures_the_machines_rates(untried: Job) -> None:
     assert [line for line in kept.splitlines() if line.startswith("rate")] == [
         line for line in job.file().read_text().splitlines() if line.startswith("rate")
     ]
+
+
+def test_rates_change_neither_the_prediction_nor_the_peak(
+    plimsoll: Path, rated: Path, tmp_path: Path
+) -> None:
+    """They are read when the data are open, where a backend is made anyway: one made before would
+    move the peak of opening, which the prediction has."""
+    words = ["".join("abcdefghij"[i // 10**d % 10] for d in range(4)) * 15 for i in range(2000)]
+    rows = [",".join([words[(r * 13 + c * 7) % 2000] for c in range(12)]) for r in range(2000)]
+    (tmp_path / "d.csv").write_text("\n".join(rows) + "\n")
+    np.save(tmp_path / "y.npy", np.zeros((2000, 1), "float32"))
+    layers = [{"class_name": "InputLayer", "config": {"batch_shape": [None, 12], "name": "x"}},
+              {"class_name": "Dense", "config": {"units": 1, "name": "y"}}]  # fmt: skip
+    model = {"class_name": "Sequential", "config": {"name": "m", "layers": layers}}
+    (tmp_path / "m.json").write_text(json.dumps(model))
+    command = [plimsoll, "fit", tmp_path / "m.json", "--data", tmp_path / "d.csv", "--labels",
+               tmp_path / "y.npy", "--categories", "index", "--batch", "64", "--steps", "3",
+               "--optimizer", "sgd", "--loss", "mse", "--json"]  # fmt: skip
+    runs = []
+    for times in (rated / "plimsoll", "none"):
+        done = subprocess.run([*command, "--times", times], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        runs.append(json.loads(done.stdout))
+    assert runs[0]["predicted_process_bytes"] == runs[1]["predicted_process_bytes"]
+    assert abs(runs[0]["measured_process_bytes"] - runs[1]["measured_process_bytes"]) < 2 << 20
 
 
 def test_where_rates_cannot_be_measured_the_plan_says_why(untried: Job) -> None:
