@@ -300,8 +300,8 @@ def check_python(source: pathlib.Path, module: pathlib.Path) -> list[str]:
     return findings
 
 
-# The arrows of the Python package: folder, or module beside them -> what it may import, in functions too; what
-# those may comes with them. Modules of C++ may be imported anywhere.
+# The arrows of the Python package: folder, or module beside them -> what it may import, in
+# functions too; what those may comes with them. Modules of C++ may be imported anywhere.
 PACKAGE: dict[str, tuple[str, ...]] = {
     "asked": (),
     "errors": (),

@@ -466,7 +466,7 @@ model.compile("sgd", "mse")
 x, y = np.ones((8, 4), "float32"), np.ones((8, 2), "float32")
 raw = model.optimizer.iterations.value
 import tensorflow as tf, plimsoll
-from plimsoll import sync
+from plimsoll.model import sync
 """
 
 
