@@ -228,6 +228,7 @@ class Engine {
     request.data.opened = dataset_of(arrays, order);
     if (!validation.x.empty()) request.validation.opened = dataset_of(validation, std::nullopt);
     request.skip_validation = skip_validation;
+    request.ends_training = false;  // of several epochs, whose end Keras's own call follows
     request.shuffle = "none";
     Caller caller(std::move(listener), every_step, every_test);
     run::FitResult result;

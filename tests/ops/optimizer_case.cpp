@@ -20,6 +20,18 @@ Case optimizer(const std::string& name, const std::string& op, int slots, bool c
           }};
 }
 
+// A weight and its average, at a step in which the one takes the other's place or in which it does
+// not.
+Case average(const std::string& name, int64_t every) {
+  return {.name = name, .build = [=](CaseBuilder& c) {
+            const Shape shape{Dim::constant(5), Dim::constant(23)};
+            c.call("weight_average",
+                   {c.constant("w", shape), c.constant("average", shape),
+                    c.integers("iterations", Shape(), DType::kInt64, 20)},
+                   {{"momentum", 0.9}, {"overwrite_every", every}});
+          }};
+}
+
 // Adafactor of a weight of that shape, whose means are of its last two dimensions.
 Case adafactor(const std::string& name, const std::vector<int64_t>& dims, bool given,
                Attributes attributes) {
@@ -97,6 +109,8 @@ std::vector<Case> optimizer_cases() {
   // Slots of another distribution than gradients: mg² < v must hold.
   const Attributes centered{{"rho", 0.9}, {"epsilon", 4.0}, {"momentum", 0.5}};
   return {
+      average("weight_average", 0),
+      average("weight_average_that_overwrites", 1),
       optimizer("sgd", "sgd", 0, false, {}),
       optimizer("sgd_decayed", "sgd", 0, false, {{"weight_decay", 0.004}}),
       optimizer("sgd_momentum", "sgd_momentum", 1, false, {{"momentum", 0.9}}),

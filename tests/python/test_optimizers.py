@@ -27,6 +27,10 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "muon": lambda: OF.Muon(0.01, adam_lr_ratio=0.5),
     "muon of the table": lambda: OF.Muon(0.01, exclude_embeddings=False, exclude_layers=["out"]),
     "schedule free": lambda: OF.ScheduleFreeAdamW(0.01, warmup_steps=4, weight_decay=0.01),
+    "averages": lambda: OF.Adam(0.01, use_ema=True, ema_momentum=0.8),
+    "averages that overwrite": lambda: OF.SGD(
+        0.05, momentum=0.8, use_ema=True, ema_momentum=0.7, ema_overwrite_frequency=4
+    ),
 }
 
 

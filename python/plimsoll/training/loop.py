@@ -282,6 +282,8 @@ class Fit:
             raise
         self.known.give()
         engine.close()
+        if self.epochs > 0:  # averages of weights take their places (use_ema)
+            model.optimizer.finalize_variable_values(model.trainable_weights)
         self.callbacks.list.on_train_end(logs)
         memory = self.options.limits.memory
         if self.callbacks.verbose and memory is not None:

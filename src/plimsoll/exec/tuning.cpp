@@ -201,7 +201,8 @@ std::vector<Wanted> find_wanted(const graph::ProgramSet& programs,
   std::vector<Wanted> wanted;
   std::set<uint64_t> seen;
   for (const graph::Program& program : programs.programs) {
-    if (program.name == "initialize" || program.name == "slots") continue;
+    if (program.name == "initialize" || program.name == "slots" || program.name == "averages")
+      continue;
     const std::shared_ptr<const void> remembered = backend.catalog().remember(program.graph);
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
       const graph::OpTraits traits = program.graph.nodes[n].op->traits();

@@ -77,6 +77,7 @@ void register_spatial_dropout(graph::OpRegistry& registry);
 void register_transpose(graph::OpRegistry& registry);
 void register_unary(graph::OpRegistry& registry);
 void register_upsample2d(graph::OpRegistry& registry);
+void register_weight_average(graph::OpRegistry& registry);
 void register_whole_optimizers(graph::OpRegistry& registry);
 
 }  // namespace plimsoll::ops

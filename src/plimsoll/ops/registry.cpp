@@ -6,6 +6,32 @@
 namespace plimsoll::ops {
 namespace {
 
+// Those of the room `training`.
+void register_training(graph::OpRegistry& registry) {
+  register_accuracy(registry);
+  register_adam(registry);
+  register_adam_rows(registry);
+  register_adaptive_optimizers(registry);
+  register_binary_crossentropy(registry);
+  register_categorical_crossentropy(registry);
+  register_count(registry);
+  register_dense_crossentropy(registry);
+  register_dense_grad_update(registry);
+  register_dense_loss(registry);
+  register_increment(registry);
+  register_initializers(registry);
+  register_loss_scale(registry);
+  register_positive_bits(registry);
+  register_regression_loss(registry);
+  register_regularizer(registry);
+  register_rmsprop(registry);
+  register_schedule(registry);
+  register_sgd(registry);
+  register_sparse_crossentropy(registry);
+  register_weight_average(registry);
+  register_whole_optimizers(registry);
+}
+
 graph::OpRegistry make_registry() {
   graph::OpRegistry registry;
   graph::register_core_ops(registry);

@@ -209,6 +209,8 @@ FitResult Fitting::finish(train::History history) {
   if (checkpoints_) {
     result.checkpoint_kept = checkpoints_->finish(session(), history.position);
   }
+  // A checkpoint has the weights themselves: a resumed run goes on from those.
+  if (request_.ends_training && !history.interrupted) session().take_averages();
   if (callbacks_ && !history.interrupted) callbacks_->finish(session());
   result.ended_early = callbacks_ && callbacks_->state().stopped;
   if (!request_.output.empty()) {

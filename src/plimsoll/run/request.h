@@ -121,6 +121,8 @@ struct FitRequest {
   CheckpointRequest checkpoint;
   // Planned and counted, but not run: for callers that evaluate in some epochs only.
   bool skip_validation = false;
+  // Averages of weights (use_ema) take their places in the end; false: more epochs follow.
+  bool ends_training = true;
   bool keep_epochs = false;  // in FitResult::history; false: the last one alone
   // Whether the run plans anew where the memory control group's limit falls or processes stand
   // still for want of memory (train/limit_watch.h), and whether SIGUSR1 asks for that too.

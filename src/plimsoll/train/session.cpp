@@ -18,6 +18,7 @@
 #include "layers/model/precision.h"
 #include "layers/training/batch_norm_groups.h"
 #include "layers/training/metric_result.h"
+#include "layers/training/programs.h"
 #include "report/plan_text.h"
 #include "report/units.h"
 #include "train/profile.h"
@@ -114,9 +115,10 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
                  const SessionOptions& options, const planning::RowCounts& rows,
                  const planning::DataMemory& data)
     : options_(options) {
-  planning::PlannedRun planned =
-      planning::plan_run(model, compile, planning::batch_sizes(options.batch, rows),
-                         plan_request(options, data, Bytes(held_by_sessions.load())));
+  const layers::BatchSizes batches = planning::batch_sizes(options.batch, rows);
+  layers::check_stateful(model, batches);
+  planning::PlannedRun planned = planning::plan_run(
+      model, compile, batches, plan_request(options, data, Bytes(held_by_sessions.load())));
   options_.plan.tell = {};  // whoever listened listens while it is planned
   if (!planned.runnable) throw DoesNotFit(std::move(planned.summary));
   summary_ = std::move(planned.summary);
@@ -196,6 +198,12 @@ void Session::start_slots(TensorSource* weights) {
   backend::StepContext context;
   context.seed = options_.plan.seed;
   executor_->run(program_for("slots", 0), context, nullptr, nullptr);
+}
+
+void Session::take_averages() {
+  const std::vector<graph::Program>& all = programs().set.programs;
+  if (std::ranges::find(all, "averages", &graph::Program::name) == all.end()) return;
+  executor_->run(program_for("averages", 0), {}, nullptr, nullptr);
 }
 
 void Session::take_state(TensorSource& tensors) {

@@ -125,6 +125,9 @@ class Session {
   const layers::BuiltPrograms& programs() const { return run_.lowered.built; }
   const plan::Plan& plan() const { return run_.plan; }
 
+  // The end of a fit, where the optimizer keeps averages of weights (use_ema): they take the
+  // weights' places, as in Keras.
+  void take_averages();
   // Runs the `initialize` program, unless `weights` has all that it would write, and takes what
   // `weights` has (null: nothing). Throws kModel naming the tensor where a shape differs.
   void initialize(TensorSource* weights);

@@ -101,6 +101,31 @@ std::unique_ptr<Kernel> make_next_loss_scale(const Problem& problem) {
   });
 }
 
+std::unique_ptr<Kernel> make_weight_average(const Problem& problem) {
+  const double momentum = problem.attributes.get_double("momentum");
+  const int64_t every = problem.attributes.get_int("overwrite_every");
+  return for_float(problem.inputs[0].dtype, [momentum, every](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([momentum, every](const KernelCall& call) {
+      const int64_t steps = *data_of<const int64_t>(call.inputs[2]);
+      const T keep = steps == 0 ? T(0) : static_cast<T>(momentum);
+      const T take = T(1) - keep;
+      const bool overwrites = every > 0 && (steps + 1) % every == 0;
+      const T* w = data_of<const T>(call.inputs[0]);
+      const T* a = data_of<const T>(call.inputs[1]);
+      T* weight = data_of<T>(call.outputs[0]);
+      T* average = data_of<T>(call.outputs[1]);
+      const int64_t count = count_of(call.inputs[0]);
+      for (int64_t i = 0; i < count; ++i) {
+        const T value = w[i];
+        const T next = keep * a[i] + take * value;
+        weight[i] = overwrites ? next : value;
+        average[i] = next;
+      }
+    });
+  });
+}
+
 Philox noise_stream(uint64_t seed, int64_t step, int64_t site) {
   return Philox(seed, Fingerprint()
                           .add(0x6e6f6973u)  // "nois": no other use of the seed shares it
@@ -142,7 +167,7 @@ constexpr KernelEntry kEntries[] = {
     {"clip_gradient", make_clip_gradient},   {"gaussian_noise", make_gaussian<false>},
     {"gaussian_scale", make_gaussian<true>}, {"gaussian_scale_grad", make_gaussian<true>},
     {"if_finite", make_if_finite},           {"next_loss_scale", make_next_loss_scale},
-    {"scheduled_rate", make_scheduled_rate},
+    {"scheduled_rate", make_scheduled_rate}, {"weight_average", make_weight_average},
 };
 
 }  // namespace

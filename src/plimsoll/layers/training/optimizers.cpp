@@ -48,18 +48,16 @@ std::string class_of(const std::string& name) {
 }
 
 // Options of all optimizers that must say nothing, and those that say nothing here.
-void read_common(OptionReader& options) {
+void read_common(OptionReader& options, Optimizer& optimizer) {
   options.ignore("name");
   options.ignore("decay");  // without effect in Keras 3
   options.ignore("jit_compile");
   options.ignore("is_legacy_optimizer");
-  options.ignore("ema_momentum");
-  options.ignore("ema_overwrite_frequency");
-  options.refuse_unless_empty("use_ema", "Leave it out.");
   // Gradients of a scaled loss are divided by the scale: in float32 it changes nothing.
   options.optional_number("loss_scale_factor", 0, kNoBound);
   options.refuse_unless_empty("gradient_accumulation_steps",
                               "Use a larger batch: it is cut to fit the memory limit.");
+  optimizer.averages = read_averages(options);
 }
 
 // A number, or a schedule.
@@ -365,7 +363,15 @@ void add_update(graph::GraphBuilder& builder, const Optimizer& optimizer, const 
     slots.push_back(builder.read(states.back()));
   }
   builder.set_layer(weight.layer);
+  const ValueId average = optimizer.averages ? slots.back() : ValueId();
+  if (average.valid()) slots.pop_back();
   std::vector<ValueId> results = add_step(builder, optimizer, given, slots, numbers);
+  if (average.valid()) {
+    const AveragedWeight next = add_average(builder, *optimizer.averages, weight.name, results[0],
+                                            average, numbers.iteration);
+    results[0] = next.weight;
+    results.push_back(next.average);
+  }
   if (!pair.constraint.is_null()) {
     results[0] = add_constraint(builder, pair.constraint, results[0], weight.name);
   }
@@ -465,11 +471,12 @@ std::string slot_state(std::string_view weight, std::string_view slot) {
 
 std::vector<TensorInfo> slots_of(const Optimizer& optimizer, const TensorInfo& weight) {
   const std::vector<int64_t>& dims = weight.shape;
-  if (optimizer.muon && takes(*optimizer.muon, weight.name, dims.size())) {
-    return {{"momentum", weight.dtype, dims}};
-  }
   std::vector<TensorInfo> slots;
-  for (const std::string& name : optimizer.slots) slots.push_back({name, weight.dtype, dims});
+  if (optimizer.muon && takes(*optimizer.muon, weight.name, dims.size())) {
+    slots.push_back({"momentum", weight.dtype, dims});
+  } else {
+    for (const std::string& name : optimizer.slots) slots.push_back({name, weight.dtype, dims});
+  }
   if (optimizer.class_name == "Adafactor") {
     // Means of the last dimension, and of the one before; a vector has none, and Keras a scalar.
     const auto without = [&](size_t back) {
@@ -481,6 +488,7 @@ std::vector<TensorInfo> slots_of(const Optimizer& optimizer, const TensorInfo& w
     slots[0].shape = without(1);
     slots[1].shape = without(2);
   }
+  if (optimizer.averages) slots.push_back({std::string(kAverageSlot), weight.dtype, dims});
   return slots;
 }
 
@@ -513,7 +521,13 @@ Optimizer read_optimizer(const Config& config, std::vector<Option>* list) {
     }
     optimizer.loss_scale = scale;
     own.ignore("inner_optimizer");
-    read_common(own);
+    if (optimizer.averages) {
+      own.refuse("inner_optimizer", "one without use_ema", given.name,
+                 "Average the weights without a loss scale.");
+    }
+    Optimizer around;
+    read_common(own, around);
+    if (around.averages) own.refuse("use_ema", "false", true, "Leave it out.");
     own.finish();
     return optimizer;
   }
@@ -529,7 +543,7 @@ Optimizer read_optimizer(const Config& config, std::vector<Option>* list) {
   for (const OwnOptions& own : kOwnOptions) {
     if (own.class_name == optimizer.class_name) own.read(options, optimizer);
   }
-  read_common(options);
+  read_common(options, optimizer);
   options.finish();
   return optimizer;
 }
@@ -570,8 +584,18 @@ void add_idle_slots(graph::GraphBuilder& builder, const Optimizer& optimizer,
   builder.set_layer(weight.layer);
   for (const TensorInfo& slot : slots_of(optimizer, weight)) {
     const graph::StateId state = declare_slot(builder, weight, slot);
+    const ValueId before = builder.read(state);
+    if (slot.name == kAverageSlot) {
+      const graph::StateId counter =
+          declare_scalar(builder, kIterationState, DType::kInt64, graph::StateRole::kCounter);
+      const ValueId value = builder.read(builder.state(weight));
+      builder.write(state, add_average(builder, *optimizer.averages, weight.name, value, before,
+                                       builder.read(counter))
+                               .average);
+      continue;
+    }
     builder.write(state, builder.call("scale_shift", slot_state(weight.name, slot.name) + "/same",
-                                      {builder.read(state)}, {{"scale", 1.0}, {"offset", 0.0}}));
+                                      {before}, {{"scale", 1.0}, {"offset", 0.0}}));
   }
   builder.set_layer("");
 }
@@ -606,6 +630,9 @@ std::vector<TensorInfo> optimizer_states(const Optimizer& optimizer,
   };
   if (!optimizer.schedule) {
     states.push_back({std::string(kLearningRateState), DType::kFloat32, {}});
+  }
+  if (optimizer.averages) {
+    for (const TensorInfo& weight : weights) add(weight, slots_of(optimizer, weight).back());
   }
   // Keras adds Adam's pair for each weight (and those of Adadelta, Adamax, Ftrl, Lamb, Nadam), and
   // every further slot in a round of its own; Adafactor's and Muon's stand weight by weight.

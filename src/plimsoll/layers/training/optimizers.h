@@ -13,6 +13,7 @@
 #include "layers/config/config.h"
 #include "layers/training/loss_scale.h"
 #include "layers/training/muon.h"
+#include "layers/training/weight_averages.h"
 
 namespace plimsoll::layers {
 
@@ -38,12 +39,13 @@ struct Optimizer {
   // "value", "norm" or "global": gradients are clipped to clip_limit; empty: they are not.
   std::string clip{};
   double clip_limit = 0;
-  std::optional<LossScale> loss_scale{};  // of one that scales losses, around this one
+  std::optional<LossScale> loss_scale{};     // of one that scales losses, around this one
+  std::optional<WeightAverages> averages{};  // use_ema: the last slot of each weight
   friend bool operator==(const Optimizer&, const Optimizer&) = default;
 };
 
 // Takes a name, or Keras's object. Throws kModel: unknown (did-you-mean), or asked for something
-// that is not done (averages of weights). `options` gets what it can be told.
+// that is not done (sums of gradients over several steps). `options` gets what it can be told.
 Optimizer read_optimizer(const Config& config, std::vector<Option>* options = nullptr);
 
 // Keras's defaults for a class; names as in Keras's get_config.

@@ -465,6 +465,9 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
     if (auto slots = slots_graph(*optimizer, graph::states_of(built.set))) {
       built.set.programs.push_back({"slots", std::move(*slots), 1});
     }
+    if (auto averages = averages_graph(graph::states_of(built.set))) {
+      built.set.programs.push_back({"averages", std::move(*averages), 1});
+    }
   }
   if (evaluates) {
     StepBuilder step(model, plans, compile, compile.sample_weights, false);
