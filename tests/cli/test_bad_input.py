@@ -152,14 +152,6 @@ def test_a_product_beyond_the_library(place: Workplace) -> None:
     assert result.returncode in (MODEL, DOES_NOT_FIT), (result.returncode, result.stderr)
 
 
-def test_sparsemax_is_refused(place: Workplace) -> None:
-    model = json.loads(place.model.read_text())
-    model["config"]["layers"][1]["config"]["activation"] = "sparsemax"
-    path = place.folder / "sparsemax.json"
-    path.write_text(json.dumps(model))
-    assert_refused(place, place.fit(model=path), MODEL, "hidden", "sparsemax", "softmax")
-
-
 def test_lambda_is_refused_by_name(place: Workplace) -> None:
     model = small_model(place.folder / "lambda.json", last="Lambda")
     assert_refused(place, place.fit(model=model), MODEL, "out", "Lambda")

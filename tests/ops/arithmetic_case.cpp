@@ -62,6 +62,18 @@ std::vector<Case> arithmetic_cases() {
              const ValueId wide = c.call("cast", {x}, {{"dtype", "float64"}});
              c.result(c.call("cast", {wide}, {{"dtype", std::string(to_string(c.real()))}}));
            }},
+      {.name = "integer_pair",
+       .build =
+           [](CaseBuilder& c) {
+             for (DType dtype : {DType::kUInt8, DType::kInt8, DType::kInt32, DType::kInt64}) {
+               const ValueId a = c.integers("a", rows(), dtype, 0, Fill::kBytes);
+               const ValueId b = c.integers("b", rows(), dtype, 9);
+               for (const char* kind :
+                    {"bit_and", "bit_or", "bit_xor", "left_shift", "right_shift", "gcd", "lcm"}) {
+                 c.call("integer_pair", {a, b}, {{"kind", kind}});
+               }
+             }
+           }},
   };
 }
 

@@ -26,6 +26,7 @@ std::vector<Case> image_cases();
 std::vector<Case> initializer_cases();
 std::vector<Case> layer_norm_cases();
 std::vector<Case> loss_cases();
+std::vector<Case> matrix_cases();
 std::vector<Case> optimizer_cases();
 std::vector<Case> pool_cases();
 std::vector<Case> recurrent_cases();

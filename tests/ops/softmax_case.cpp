@@ -16,7 +16,6 @@ std::vector<Case> softmax_cases() {
   return {
       unary("softmax", "softmax", {{"axis", -1}}),
       unary("log_softmax", "log_softmax"),
-      unary("sparsemax", "sparsemax"),
       unary("glu", "glu"),
       {.name = "glu_of_an_inner_axis",
        .build =

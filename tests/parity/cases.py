@@ -40,7 +40,7 @@ def lazy(layer: Callable[..., L.Layer], *args: Any, **kwargs: Any) -> Callable[[
     return lambda: layer(*args, **kwargs)
 
 
-# Keras cannot build glu and threshold by name; its sparsemax is refused (test_refusals).
+# Keras cannot build glu and threshold by name; sparsemax: test_matrix_operations.py.
 ACTIVATIONS = (
     "relu relu6 leaky_relu sigmoid tanh elu celu selu softplus softsign exponential gelu silu "
     "hard_sigmoid hard_silu hard_tanh hard_shrink soft_shrink tanh_shrink mish "

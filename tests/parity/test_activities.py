@@ -200,8 +200,7 @@ def test_a_layer_with_weights_is_no_activation(tmp_path: Path) -> None:
 
 
 A = keras.activations
-# Functions of a tensor that Keras records in a Functional model; it fails at hard_silu. sparsemax
-# is refused.
+# Functions of a tensor that Keras records in a Functional model; it fails at hard_silu.
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "relu": A.relu,
     "relu with arguments": lambda x: A.relu(x, negative_slope=0.1, max_value=0.5, threshold=0.2),
@@ -209,7 +208,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
         name: getattr(A, name)
         for name in "leaky_relu relu6 softmax elu selu softplus softsign soft_shrink sparse_plus "
         "silu squareplus gelu celu glu tanh tanh_shrink hard_tanh hard_shrink sigmoid exponential "
-        "hard_sigmoid log_sigmoid sparse_sigmoid linear log_softmax".split()
+        "hard_sigmoid log_sigmoid sparse_sigmoid linear log_softmax sparsemax".split()
     },
     "threshold": lambda x: A.threshold(x, 0.1, 0.3),
     "gelu by tanh": lambda x: A.gelu(x, approximate=True),

@@ -48,7 +48,10 @@ LACKING: dict[str, dict[str, str]] = {
     "Initializers": {BASE: "Initializer"},
     "Regularizers": {BASE: "Regularizer"},
     "Constraints": {BASE: "Constraint"},
-    "Activations": {"no activations": "deserialize get serialize", NOT_YET: "sparsemax threshold"},
+    "Activations": {
+        "no activations": "deserialize get serialize",
+        "it takes arguments, which no layer gives one; it is read between layers": "threshold",
+    },
 }
 MODULES: dict[str, ModuleType] = {
     "Layers": keras.layers, "Losses": keras.losses, "Metrics": keras.metrics,
@@ -74,26 +77,21 @@ LACKING_OPERATORS: dict[str, str] = {
     allclose bincount corrcoef correlate diag diagflat flipud histogram kron meshgrid nonzero
     outer psnr ravel unique unravel_index vander vdot vsplit vstack
     """,
-    "no kernels for matrices of a sample yet": """
-    cholesky cholesky_inverse det eig eigh inv jvp logdet lstsq lu_factor matrix_rank pinv qr
-    slogdet solve solve_triangular svd
+    "no kernels yet; factors of matrices that are told apart by signs and order alone": """
+    eig eigh lu_factor matrix_rank pinv qr svd
     """,
+    "it takes one matrix, which the batch would be an axis of": "lstsq",
     "no kernels yet; segments mix samples": """
     extract_sequences in_top_k istft segment_max segment_min segment_prod segment_sum
     view_as_complex view_as_real
     """,
-    "no kernels yet; bits and whole numbers": """
-    bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-    bitwise_xor gcd lcm left_shift nextafter right_shift view
-    """,
+    "no kernels yet; bits of floating-point numbers": "nextafter view",
     "there is a layer or a loss that does it": """
     binary_crossentropy categorical_crossentropy conv conv_transpose ctc_decode ctc_loss
     depthwise_conv fold polar separable_conv sparse_categorical_crossentropy unfold
     """,
-    "Keras's own result is another one than its definition's": "sparsemax",
-    "no operator between layers yet": """
-    argpartition broadcast_to nanmedian nanpercentile nanquantile
-    """,
+    "its shape names the number of samples in a batch": "broadcast_to",
+    "Keras on TensorFlow computes it for all samples of a batch together": "argpartition",
     "another name of one that is read, as which Keras writes it": """
     batch_normalization conj hard_swish layer_normalization rms_normalization swish
     """,

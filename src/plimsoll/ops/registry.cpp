@@ -75,13 +75,13 @@ graph::OpRegistry make_registry() {
   register_glu(registry);
   register_image_colors(registry);
   register_image_moves(registry);
-  register_increment(registry);
-  register_initializers(registry);
+  register_integer_pair(registry);
   register_l2_normalize(registry);
   register_layer_norm(registry);
   register_literal(registry);
   register_loss_scale(registry);
   register_mask(registry);
+  register_matrices(registry);
   register_max_pool2d(registry);
   register_max_pool3d(registry);
   register_norm_constraint(registry);
@@ -100,8 +100,6 @@ graph::OpRegistry make_registry() {
   register_schedule(registry);
   register_sgd(registry);
   register_softmax(registry);
-  register_sparse_crossentropy(registry);
-  register_sparsemax(registry);
   register_spatial_dropout(registry);
   register_transpose(registry);
   register_unary(registry);

@@ -1,10 +1,11 @@
-// Comparisons, bool algebra, broadcasting and its sums, quotients, literals.
+// Comparisons, bool algebra, pairs of integers, broadcasting and its sums, quotients, literals.
 
 #include <algorithm>
 #include <cstring>
 
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
+#include "ops/integer_pair.h"
 #include "ops/literal.h"
 
 namespace plimsoll::backend::reference {
@@ -177,12 +178,30 @@ std::unique_ptr<Kernel> make_literal(const Problem& problem) {
   });
 }
 
+std::unique_ptr<Kernel> make_integer_pair(const Problem& problem) {
+  const ops::IntegerKind kind = ops::read_integer_kind(problem.attributes);
+  return for_number(problem.inputs[0].dtype, [kind](auto zero) -> std::unique_ptr<Kernel> {
+    using T = decltype(zero);
+    if constexpr (std::is_integral_v<T>) {
+      return kernel_of([kind](const KernelCall& call) {
+        for_each_pair<T>(call.inputs[0], call.inputs[1], call.outputs[0],
+                         [kind](T left, T right) { return ops::integer_value(kind, left, right); });
+      });
+    } else {
+      throw Error(ErrorKind::kBackend,
+                  "reference: expected integers, received others. Put a cast "
+                  "before them.");
+    }
+  });
+}
+
 constexpr KernelEntry kEntries[] = {
     {"any_last", make_any_last},
     {"broadcast", make_broadcast},
     {"compare", make_compare},
     {"divide", make_divide<false>},
     {"divide_no_nan", make_divide<true>},
+    {"integer_pair", make_integer_pair},
     {"literal", make_literal},
     {"logical", make_logical},
     {"sum_to", make_sum_to, sum_to_scratch, false},

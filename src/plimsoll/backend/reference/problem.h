@@ -65,6 +65,7 @@ std::span<const KernelEntry> initializer_kernels();
 std::span<const KernelEntry> layer_norm_kernels();
 std::span<const KernelEntry> logic_kernels();
 std::span<const KernelEntry> loss_kernels();
+std::span<const KernelEntry> matrix_kernels();
 std::span<const KernelEntry> max_pool3d_kernels();
 std::span<const KernelEntry> metric_kernels();
 std::span<const KernelEntry> move_kernels();

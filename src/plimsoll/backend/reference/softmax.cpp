@@ -1,4 +1,4 @@
-// softmax, log_softmax, sparsemax and glu, and their gradients.
+// softmax, log_softmax and glu, and their gradients.
 
 #include <algorithm>
 
@@ -96,62 +96,6 @@ std::unique_ptr<Kernel> make_log_softmax_grad(const Problem& problem) {
   });
 }
 
-// The threshold of one row: the largest k with 1 + k x_k > Σ of the k largest says the support.
-// `sorted` has room for the row.
-double sparsemax_threshold(double* sorted, int64_t count) {
-  std::sort(sorted, sorted + count, std::greater<>());
-  double sum = 0;
-  double threshold = 0;
-  for (int64_t k = 0; k < count; ++k) {
-    sum += sorted[k];
-    const double candidate = (sum - 1.0) / static_cast<double>(k + 1);
-    if (sorted[k] > candidate) threshold = candidate;
-  }
-  return threshold;
-}
-
-std::unique_ptr<Kernel> make_sparsemax(const Problem& problem) {
-  return for_float(problem.inputs[0].dtype, [](auto zero) {
-    using T = decltype(zero);
-    return kernel_of([](const KernelCall& call) {
-      const Operand& x = call.inputs[0];
-      const Operand& y = call.outputs[0];
-      auto* sorted = reinterpret_cast<double*>(call.scratch);
-      for_each_index<2>(row_dims(x), {x.strides, y.strides}, [&](const auto& at, int64_t) {
-        const T* in = data_of<T>(x) + at[0];
-        T* out = data_of<T>(y) + at[1];
-        std::copy_n(in, row_length(x), sorted);
-        const double threshold = sparsemax_threshold(sorted, row_length(x));
-        for (int64_t i = 0; i < row_length(x); ++i) {
-          out[i] = static_cast<T>(std::max(static_cast<double>(in[i]) - threshold, 0.0));
-        }
-      });
-    });
-  });
-}
-
-Bytes row_scratch(const Problem& problem) {
-  const Shape& x = problem.inputs[0].shape;
-  return Bytes(x[x.rank() - 1].count * int64_t{sizeof(double)});
-}
-
-std::unique_ptr<Kernel> make_sparsemax_grad(const Problem& problem) {
-  return for_float(problem.inputs[0].dtype, [](auto zero) {
-    using T = decltype(zero);
-    return row_gradient<T>([](const T* dy, const T* y, T* dx, int64_t count) {
-      double sum = 0;
-      int64_t support = 0;
-      for (int64_t i = 0; i < count; ++i) {
-        if (!(y[i] > T(0))) continue;
-        sum += static_cast<double>(dy[i]);
-        ++support;
-      }
-      const T mean = static_cast<T>(sum / static_cast<double>(std::max<int64_t>(support, 1)));
-      for (int64_t i = 0; i < count; ++i) dx[i] = y[i] > T(0) ? dy[i] - mean : T(0);
-    });
-  });
-}
-
 // The axis that glu splits, counted from the front.
 size_t glu_axis(const Problem& problem, size_t input) {
   const int64_t axis = problem.attributes.get_int("axis", -1);
@@ -210,8 +154,6 @@ constexpr KernelEntry kEntries[] = {
     {"log_softmax_grad", make_log_softmax_grad},
     {"softmax", make_softmax},
     {"softmax_grad", make_softmax_grad},
-    {"sparsemax", make_sparsemax, row_scratch},
-    {"sparsemax_grad", make_sparsemax_grad},
 };
 
 }  // namespace

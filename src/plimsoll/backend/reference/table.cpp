@@ -29,6 +29,7 @@ const KernelEntry* find_kernel(std::string_view op) {
                                layer_norm_kernels(),
                                logic_kernels(),
                                loss_kernels(),
+                               matrix_kernels(),
                                max_pool3d_kernels(),
                                metric_kernels(),
                                move_kernels(),

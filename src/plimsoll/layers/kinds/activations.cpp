@@ -6,13 +6,15 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "layers/config/names.h"
+#include "layers/kinds/softmax.h"
 #include "ops/activation_kinds.h"
 
 namespace plimsoll::layers {
 namespace {
 
 // Activations that look at a whole row: operators of their own.
-constexpr std::array<std::string_view, 3> kRowActivations = {"softmax", "log_softmax", "glu"};
+constexpr std::array<std::string_view, 4> kRowActivations = {"softmax", "log_softmax", "glu",
+                                                             "sparsemax"};
 
 std::string canonical(const std::string& name) {
   if (name == "swish") return "silu";
@@ -82,13 +84,6 @@ Activation Activation::parse(const Config& value) {
                                        value.to_json() +
                                        ". Put a layer of its own after this one.");
   }
-  if (name->as_string() == "sparsemax") {
-    throw Error(
-        ErrorKind::kModel,
-        "expected an activation that Keras computes as it is defined, received \"sparsemax\": "
-        "Keras subtracts the sum of the cumulative sums over the support, which is another "
-        "function. Use softmax.");
-  }
   const std::vector<std::string> known = activation_key_names();
   for (const std::string& candidate : known) {
     if (candidate == name->as_string()) return Activation(canonical(candidate));
@@ -119,6 +114,7 @@ ValueId Activation::apply(LayerContext& context, ValueId x) const {
     return context.call(*layer_, "", std::span(&x, 1), {}, Config()).outputs[0];
   }
   if (name_ == "linear") return x;
+  if (name_ == "sparsemax") return sparsemax_along(context, x, -1);
   if (is_row_activation(name_)) {
     const ValueId y = context.emit(name_, {x}, {{"axis", -1}});
     if (name_ == "softmax") context.remember_logits(y, x, Probabilities::kSoftmax);

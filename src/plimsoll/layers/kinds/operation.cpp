@@ -151,6 +151,7 @@ constexpr const char* kOptions[] = {"alpha",
                                     "is_causal",
                                     "k",
                                     "keepdims",
+                                    "lower",
                                     "max_value",
                                     "method",
                                     "mode",
@@ -179,6 +180,7 @@ constexpr const char* kOptions[] = {"alpha",
                                     "strides",
                                     "subscripts",
                                     "threshold",
+                                    "upper",
                                     "window",
                                     "x",
                                     "x_max",
@@ -200,9 +202,10 @@ std::string_view find(const std::array<Named, N>& table, std::string_view operat
 }
 
 // Operators that lie in files of their own.
-std::array<std::span<const OperationRow>, 8> families() {
-  return {fold_operations(),    item_operations(),  map_operations(),     move_operations(),
-          network_operations(), order_operations(), product_operations(), spectrum_operations()};
+std::array<std::span<const OperationRow>, 10> families() {
+  return {fold_operations(),    integer_operations(), item_operations(),    map_operations(),
+          matrix_operations(),  move_operations(),    network_operations(), order_operations(),
+          product_operations(), spectrum_operations()};
 }
 
 MakeOperation find_family(std::string_view operation) {

@@ -86,14 +86,17 @@ struct OperationRow {
   MakeOperation make;
 };
 
-// Indices; elementwise functions; axes moved, cut and joined; axes folded; the order of elements;
-// products; what keras.ops.nn has for networks; transforms to frequencies.
+// Indices; elementwise functions; of integers; axes moved, cut and joined; axes folded; the order
+// of elements; products; the matrices of samples; what keras.ops.nn has for networks; transforms to
+// frequencies.
 std::span<const OperationRow> item_operations();
 std::span<const OperationRow> map_operations();
+std::span<const OperationRow> integer_operations();
 std::span<const OperationRow> move_operations();
 std::span<const OperationRow> fold_operations();
 std::span<const OperationRow> order_operations();
 std::span<const OperationRow> product_operations();
+std::span<const OperationRow> matrix_operations();
 std::span<const OperationRow> network_operations();
 std::span<const OperationRow> spectrum_operations();
 

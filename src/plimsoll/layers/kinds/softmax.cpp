@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "layers/kinds/all_layers.h"
+#include "layers/kinds/operation_call.h"
 #include "layers/model/masking.h"
 #include "ops/rules.h"
 
@@ -100,6 +101,34 @@ ValueId softmax_along(LayerContext& context, ValueId x, std::span<const int64_t>
   // Keras keeps the logits whatever the axis.
   if (ours == 1 && op == "softmax") context.remember_logits(y, x, Probabilities::kSoftmax);
   return y;
+}
+
+ValueId sparsemax_along(LayerContext& context, ValueId x, int64_t axis) {
+  const Shape shape = context.type(x).shape;
+  const int64_t last = shape.rank() - 1;
+  const int64_t counted = axis < 0 ? axis + shape.rank() : axis;
+  if (counted < 1 || counted > last) {
+    context.refuse("an axis after the batch", fmt::format("{} on {}", axis, to_string(shape)),
+                   "Samples are not mixed.");
+  }
+  const ValueId z = axis_moved(context, x, counted, last);
+  std::vector<int64_t> one = dims_of(context, z);
+  one.back() = 1;
+  const auto sum = [&](ValueId value) {
+    return context.emit("sum_to", {value}, {{"shape", one}, {"batched", true}});
+  };
+  const ValueId order = context.emit("argsort_last", {z}, {{"descending", true}});
+  const ValueId sorted = context.emit("gather_last", {z, order});
+  const ValueId sums = context.emit("running_sum", {sorted}, {{"axis", last}});
+  const ValueId rank = scaled(context, positions_along(context, sorted, last), 1, 1);
+  const ValueId mean = context.emit("divide", {scaled(context, sums, 1, -1), rank});
+  const ValueId support = compared(context, context.emit("subtract", {sorted, mean}), "greater", 0);
+  const ValueId supported = sum(context.emit("apply_mask", {sums, support}));
+  const ValueId count = sum(as_dtype(context, support, DType::kFloat32));
+  const ValueId tau = context.emit("divide", {scaled(context, supported, 1, -1), count});
+  const ValueId above = combined(context, "subtract", z, tau);
+  const ValueId y = context.emit("maximum", {above, filled_like(context, above, 0)});
+  return axis_moved(context, y, last, counted);
 }
 
 std::shared_ptr<const Layer> make_softmax(const Config& config) {

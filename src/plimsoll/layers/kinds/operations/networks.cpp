@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "layers/kinds/operation_call.h"
 #include "layers/kinds/operation_reduce.h"
+#include "layers/kinds/softmax.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -179,6 +180,11 @@ Values attention(const OperationCall& call) {
   return {einsum(context, "bnts,bsnh->btnh", second)};
 }
 
+Values sparsemax(const OperationCall& call) {
+  const int64_t axis = call.integer("axis", -kMostElements, kMostElements, -1);
+  return {sparsemax_along(call.context(), call.only_real(), axis)};
+}
+
 constexpr OperationRow kRows[] = {
     {"AdaptiveAveragePool", pooled},
     {"AdaptiveMaxPool", pooled},
@@ -190,6 +196,7 @@ constexpr OperationRow kRows[] = {
     {"MultiHot", one_hot},
     {"OneHot", one_hot},
     {"RMSNorm", normalized},
+    {"Sparsemax", sparsemax},
 };
 
 }  // namespace

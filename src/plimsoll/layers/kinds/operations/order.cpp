@@ -2,6 +2,7 @@
 // of the graph work, and moved back afterwards. Sorting puts NaNs last, of the largest too: where
 // an axis has one, TensorFlow's order depends on where it stands.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -174,12 +175,92 @@ Values quantile(const OperationCall& call) {
   return {reshaped(context, y, dims)};
 }
 
+// Between which two places of `count` sorted numbers a quantile lies, as Keras counts them in
+// double, and the share of the higher one.
+Place place_by(std::string_view method, int64_t count, double share) {
+  const double at = static_cast<double>(count - 1) * share;
+  const auto inside = [&](double place) {
+    return std::clamp(static_cast<int64_t>(place), int64_t{0}, count - 1);
+  };
+  if (method == "lower") return {inside(std::floor(at)), inside(std::floor(at)), 0};
+  if (method == "higher") return {inside(std::ceil(at)), inside(std::ceil(at)), 0};
+  if (method == "nearest") return {inside(std::nearbyint(at)), inside(std::nearbyint(at)), 0};
+  if (method == "midpoint") return {inside(std::floor(at)), inside(std::ceil(at)), 0.5};
+  const int64_t low = std::max<int64_t>(inside(std::ceil(at)) - 1, 0);
+  const int64_t high = std::min(low + 1, count - 1);
+  return {low, high, 1 - static_cast<double>(static_cast<float>(static_cast<double>(high) - at))};
+}
+
+// Shares are float32 in Keras.
+double share_of(const OperationCall& call) {
+  if (call.operation() == "Nanmedian") return 0.5;
+  const Config& given = call.argument(1, "q");
+  if (!given.is_number()) {
+    call.refuse("one number as q", given.to_json().substr(0, 80), "Ask for one after the other.");
+  }
+  auto share = static_cast<float>(given.as_double());
+  if (call.operation() == "Nanpercentile") share /= 100.0F;
+  if (!(share >= 0 && share <= 1)) call.refuse("a share from 0 to 1", std::to_string(share));
+  return static_cast<double>(share);
+}
+
+// Of each row's numbers alone: those that are none lie last, and a table says for each count of
+// numbers which places are taken.
+Values quantile_of_numbers(const OperationCall& call) {
+  LayerContext& context = call.context();
+  constexpr int64_t kMostNumbers = 65536;
+  const double share = share_of(call);
+  const Config& method = call.option("method");
+  const std::string name = method.is_string() ? method.as_string() : "linear";
+  ValueId x = call.only_real();
+  const std::vector<int64_t> axes = call.axes(context.type(x).shape.rank());
+  if (axes.size() != 1) call.refuse("one axis", call.option("axis").to_json());
+  std::vector<int64_t> dims = dims_of(context, x);
+  const auto last = static_cast<int64_t>(dims.size());
+  const int64_t count = dims[static_cast<size_t>(axes[0] - 1)];
+  if (count > kMostNumbers) {
+    call.refuse(fmt::format("at most {} numbers", kMostNumbers), std::to_string(count));
+  }
+  ConstantData table{DType::kFloat32, {count + 1, 3}, {0, 0, 0}};
+  for (int64_t some = 1; some <= count; ++some) {
+    const Place place = place_by(name, some, share);
+    for (const double number :
+         {static_cast<double>(place.low), static_cast<double>(place.high), place.share}) {
+      table.values.push_back(number);
+    }
+  }
+  x = axis_moved(context, x, axes[0], last);
+  const ValueId sorted = context.emit("gather_last", {x, order_of(context, x, false)});
+  std::vector<int64_t> one = dims_of(context, x);
+  one.back() = 1;
+  const ValueId valid = context.emit("logical", {is_nan(context, x)}, {{"kind", "not"}});
+  const ValueId some = context.emit("sum_to", {as_dtype(context, valid, DType::kFloat32)},
+                                    {{"shape", one}, {"batched", true}});
+  const ValueId found =
+      context.emit("embedding", {as_dtype(context, some, DType::kInt32), context.constant(table)});
+  const auto column = [&](int64_t k) {
+    return reshaped(context, sliced(context, found, last + 1, k, 1), one);
+  };
+  const auto number_at = [&](int64_t k) {
+    return context.emit("gather_last", {sorted, as_dtype(context, column(k), DType::kInt32)});
+  };
+  const ValueId upper = column(2);
+  const ValueId low = context.emit("multiply", {number_at(0), scaled(context, upper, -1, 1)});
+  const ValueId high = context.emit("multiply", {number_at(1), upper});
+  dims[static_cast<size_t>(axes[0] - 1)] = 1;
+  if (!call.flag("keepdims")) dims.erase(dims.begin() + (axes[0] - 1));
+  return {reshaped(context, context.emit("add", {low, high}), dims)};
+}
+
 constexpr OperationRow kRows[] = {
     {"Argmax", arg_extremum},
     {"Argmin", arg_extremum},
     {"Argsort", sort},
     {"Nanargmax", arg_extremum},
     {"Nanargmin", arg_extremum},
+    {"Nanmedian", quantile_of_numbers},
+    {"Nanpercentile", quantile_of_numbers},
+    {"Nanquantile", quantile_of_numbers},
     {"Median", quantile},
     {"Percentile", quantile},
     {"Quantile", quantile},

@@ -1,0 +1,117 @@
+// What keras.ops.linalg asks of matrices, one for each sample.
+
+#include "base/format.h"
+#include "layers/kinds/operation_call.h"
+
+namespace plimsoll::layers {
+namespace {
+
+using Values = std::vector<ValueId>;
+using Dims = std::vector<int64_t>;
+
+constexpr std::string_view kOneEach = "Reshape the values to (batch, n, n).";
+
+// A square matrix for each sample.
+ValueId square(const OperationCall& call, ValueId x) {
+  LayerContext& context = call.context();
+  const Dims dims = dims_of(context, x);
+  if (!context.type(x).shape.has_batch() || dims.size() != 2 || dims[0] != dims[1]) {
+    call.refuse("a square matrix for each sample", to_string(context.type(x).shape), kOneEach);
+  }
+  return x;
+}
+
+ValueId transposed(LayerContext& context, ValueId x) { return permuted(context, x, {2, 1}); }
+
+ValueId solved(LayerContext& context, ValueId a, ValueId b, std::string_view triangle,
+               bool transposed) {
+  return context.emit("solve", {a, b},
+                      {{"triangle", std::string(triangle)}, {"transposed", transposed}});
+}
+
+Values cholesky(const OperationCall& call) {
+  const ValueId lower = call.context().emit("cholesky", {square(call, call.only_real())});
+  return {call.flag("upper") ? transposed(call.context(), lower) : lower};
+}
+
+// Ones on the diagonal, of a matrix's shape.
+ValueId unit_like(LayerContext& context, ValueId matrix) {
+  const Dims dims = dims_of(context, matrix);
+  const auto extent = static_cast<size_t>(dims[0]);
+  ConstantData unit{DType::kFloat32, dims, std::vector<double>(extent * extent)};
+  for (size_t i = 0; i < extent; ++i) unit.values[i * (extent + 1)] = 1;
+  return over_batch(context, context.constant(unit), context.type(matrix).shape);
+}
+
+// As TensorFlow has it, of positive definite matrices: 2 Σ log of the factor's diagonal.
+Values log_of_definite(const OperationCall& call) {
+  LayerContext& context = call.context();
+  const ValueId factor = context.emit("cholesky", {square(call, call.only_real())});
+  const int64_t extent = dims_of(context, factor)[0];
+  const ValueId alone = context.emit("multiply", {factor, unit_like(context, factor)});
+  const ValueId diagonal =
+      context.emit("sum_to", {alone}, {{"shape", Dims{extent, 1}}, {"batched", true}});
+  const ValueId sum = context.emit("sum_to", {function_of(context, "log", diagonal)},
+                                   {{"shape", Dims{1, 1}}, {"batched", true}});
+  return {scaled(context, reshaped(context, sum, {}), 2)};
+}
+
+// A⁻¹ of A = L Lᵀ or Uᵀ U by the factor's own inverse, of which only the triangle is read.
+Values cholesky_inverse(const OperationCall& call) {
+  LayerContext& context = call.context();
+  const ValueId factor = square(call, call.only_real());
+  const ValueId one = unit_like(context, factor);
+  const bool upper = call.flag("upper");
+  const ValueId inverse = solved(context, factor, one, upper ? "upper" : "lower", false);
+  return {context.emit("batch_matmul", {inverse, inverse},
+                       {{"transpose_left", !upper}, {"transpose_right", upper}})};
+}
+
+Values determinant(const OperationCall& call) {
+  return {call.context().emit("determinant", {square(call, call.only_real())})};
+}
+
+Values log_determinant(const OperationCall& call) {
+  return call.context().emit_all("log_determinant", {square(call, call.only_real())});
+}
+
+Values inverse(const OperationCall& call) {
+  return {call.context().emit("inverse", {square(call, call.only_real())})};
+}
+
+Values solve(const OperationCall& call) {
+  LayerContext& context = call.context();
+  if (call.inputs().size() != 2) {
+    call.refuse("two values of the model", "another call",
+                "Keras takes the axis of samples of a constant for one of the matrix's.");
+  }
+  const ValueId a = square(call, as_real(context, call.inputs()[0]));
+  ValueId b = as_real(context, call.inputs()[1]);
+  const Dims dims = dims_of(context, b);
+  const bool vector = dims.size() == 1;
+  if (vector) b = reshaped(context, b, {dims[0], 1});
+  if (dims_of(context, b).size() != 2) {
+    call.refuse("a vector or a matrix for each sample", to_string(context.type(b).shape), kOneEach);
+  }
+  const bool whole = call.operation() == "Solve";
+  const std::string_view triangle = whole ? "none" : call.flag("lower") ? "lower" : "upper";
+  const ValueId x = solved(context, a, b, triangle, false);
+  return {vector ? reshaped(context, x, dims) : x};
+}
+
+constexpr OperationRow kRows[] = {
+    {"Cholesky", cholesky},
+    {"CholeskyInverse", cholesky_inverse},
+    {"Det", determinant},
+    {"Inv", inverse},
+    {"Logdet", log_of_definite},
+    {"Slogdet", log_determinant},
+    {"Solve", solve},
+    {"SolveTriangular", solve},
+};
+
+}  // namespace
+
+std::span<const OperationRow> matrix_operations() { return kRows; }
+
+}  // namespace plimsoll::layers

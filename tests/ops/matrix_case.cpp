@@ -1,0 +1,57 @@
+#include "ops/cases.h"
+
+namespace plimsoll::ops_test {
+namespace {
+
+Dim of(int64_t n) { return Dim::constant(n); }
+
+// Symmetric and positive definite: x xᵀ of more columns than rows.
+ValueId definite(CaseBuilder& c) {
+  const ValueId x = c.input("x", {Dim::batch(), of(4), of(11)});
+  return c.call("batch_matmul", {x, x}, {{"transpose_right", true}});
+}
+
+// Float32's rounding is multiplied by how far from singular the matrices are.
+Case loosened(Case made) {
+  made.tolerance = 1e-3;
+  made.gradient_tolerance = 1e-5;
+  return made;
+}
+
+Case of_matrix(const std::string& op, const Attributes& attributes = {}) {
+  return loosened({.name = op, .build = [=](CaseBuilder& c) {
+                     c.result(c.call(op, {definite(c)}, attributes));
+                   }});
+}
+
+Case solve(const std::string& triangle, bool transposed) {
+  return loosened({.name = "solve_" + triangle + (transposed ? "_transposed" : ""),
+                   .build = [=](CaseBuilder& c) {
+                     const ValueId b = c.input("b", {Dim::batch(), of(4), of(3)});
+                     c.result(c.call("solve", {definite(c), b},
+                                     {{"triangle", triangle}, {"transposed", transposed}}));
+                   }});
+}
+
+Case log_determinant() {
+  return loosened({.name = "log_determinant", .build = [](CaseBuilder& c) {
+                     const graph::NodeId node =
+                         c.builder().add("log_determinant", "log_determinant", {definite(c)});
+                     const std::vector<ValueId> both = c.builder().graph().node(node).outputs;
+                     c.result(both[1]);
+                   }});
+}
+
+}  // namespace
+
+std::vector<Case> matrix_cases() {
+  return {
+      of_matrix("cholesky"), of_matrix("determinant"),
+      of_matrix("inverse"),  of_matrix("triangle", {{"of", "lower"}}),
+      log_determinant(),     solve("none", false),
+      solve("none", true),   solve("lower", false),
+      solve("upper", true),  solve("upper", false),
+  };
+}
+
+}  // namespace plimsoll::ops_test

@@ -1,0 +1,183 @@
+"""The matrices of samples, bits and divisors, quantiles of numbers alone, sparsemax: against Keras.
+
+What has a gradient stands behind a layer with weights and is compared by one step in float64; what
+works on integers is compared number by number.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from harness import Case, assert_one_step, run_plimsoll
+from keras import layers as L
+from keras import ops
+from sequence_cases import floats, functional
+
+Call = Callable[[Any], Any]
+SHAPE = (5, 4)
+
+
+def on(call: Call) -> Case:
+    return Case(functional([SHAPE], call), floats(*SHAPE), floats(3), "mse")
+
+
+def trained(x: Any) -> Any:
+    return L.Dense(4)(x)
+
+
+def square(x: Any) -> Any:
+    """Matrices far from singular: numbers of either sign, and more on the diagonal."""
+    return L.Dense(4)(x[:, :4]) + 3.0 * np.eye(4, dtype="float32")[None]
+
+
+def definite(x: Any) -> Any:
+    """Symmetric and positive definite: A Aᵀ and more on the diagonal."""
+    a = L.Dense(4)(x[:, :4])
+    return ops.matmul(a, ops.transpose(a, (0, 2, 1))) + np.eye(4, dtype="float32")[None]
+
+
+def matrices() -> dict[str, Case]:
+    return {
+        "cholesky": on(lambda x: ops.cholesky(definite(x))),
+        "cholesky upper": on(lambda x: ops.cholesky(definite(x), upper=True)),
+        "cholesky_inverse": on(lambda x: ops.cholesky_inverse(ops.tril(square(x)))),
+        "cholesky_inverse upper": on(lambda x: ops.cholesky_inverse(square(x), upper=True)),
+        "det": on(lambda x: ops.det(square(x))[:, None]),
+        "inv": on(lambda x: ops.inv(square(x))),
+        "logdet": on(lambda x: ops.logdet(definite(x))[:, None] * trained(x)[:, 0]),
+        "slogdet": on(lambda x: ops.slogdet(square(x))[1][:, None] * trained(x)[:, 0]),
+        "sign of slogdet": on(lambda x: ops.slogdet(x[:, :4])[0][:, None] * trained(x)[:, 0]),
+        "solve": on(lambda x: ops.solve(square(x), trained(x)[:, :4, :3])),
+        "solve for a vector": on(lambda x: ops.solve(square(x), trained(x)[:, 0])),
+        "solve_triangular": on(lambda x: ops.solve_triangular(square(x), trained(x)[:, :4])),
+        "solve_triangular lower": on(
+            lambda x: ops.solve_triangular(square(x), trained(x)[:, 1], lower=True)
+        ),
+    }
+
+
+def holes(x: Any) -> Any:
+    """Numbers, and none where the data are large."""
+    return ops.where(x > 0.8, ops.sqrt(-ops.abs(x)), trained(x))
+
+
+def quantiles() -> dict[str, Case]:
+    def each(name: str, *more: Any, **options: Any) -> Case:
+        return on(lambda x: ops.nan_to_num(getattr(ops, name)(holes(x), *more, **options)))
+
+    return {
+        "nanmedian": each("nanmedian", axis=1),
+        "nanmedian kept": each("nanmedian", axis=2, keepdims=True),
+        "nanquantile": each("nanquantile", 0.37, axis=1),
+        "nanquantile of all": each("nanquantile", 1.0, axis=2),
+        "nanpercentile": each("nanpercentile", 30, axis=1, keepdims=True),
+        "nanquantile lower": each("nanquantile", 0.4, axis=1, method="lower"),
+        "nanquantile higher": each("nanquantile", 0.4, axis=1, method="higher"),
+        "nanquantile nearest": each("nanquantile", 0.4, axis=1, method="nearest"),
+        "nanquantile midpoint": each("nanquantile", 0.4, axis=1, method="midpoint"),
+    }
+
+
+def sparse() -> dict[str, Case]:
+    return {
+        "sparsemax": on(lambda x: ops.sparsemax(2 * trained(x))),
+        "sparsemax of an inner axis": on(lambda x: ops.sparsemax(trained(x), axis=1)),
+        "sparsemax by a layer": on(lambda x: L.Dense(6, activation="sparsemax")(x)),
+        "sparsemax as a layer": on(lambda x: L.Activation("sparsemax")(0.3 * trained(x))),
+    }
+
+
+CASES = matrices() | quantiles() | sparse()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_step(name: str, tmp_path: Path) -> None:
+    assert_one_step(tmp_path, CASES[name])
+
+
+def predicted(folder: Path, call: Call, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What Plimsoll and Keras predict."""
+    x = keras.Input(values.shape[1:], dtype=values.dtype.name)
+    model = keras.Model(x, call(x))
+    model.save(folder / "model.keras")
+    np.save(folder / "x.npy", values)
+    run_plimsoll("predict", folder / "model.keras", "--data", folder / "x.npy", "--output",
+                 folder / "y.npy")  # fmt: skip
+    return np.load(folder / "y.npy"), np.asarray(model(values))
+
+
+def test_what_is_no_matrix_gives_no_numbers(tmp_path: Path) -> None:
+    """A row of NaN alone has no median; the determinant of what is singular is 0."""
+    values = np.full((2, 3, 3), np.nan, "float32")
+    values[0] = [[1, 2, 3], [2, 4, 6], [np.nan, 5, 1]]
+    ours, theirs = predicted(tmp_path, lambda x: ops.nanmedian(x, axis=2), values)
+    np.testing.assert_array_equal(ours, theirs)
+    singular = np.array([[[1, 2], [2, 4]], [[0, 1], [1, 0]]], "float32")
+    ours, theirs = predicted(tmp_path, ops.det, singular)
+    np.testing.assert_array_equal(ours, theirs)
+
+
+BITS: dict[str, Call] = {
+    "and": lambda x: ops.bitwise_and(x[:, :3], x[:, 3:]),
+    "or": lambda x: ops.bitwise_or(x[:, :3], x[:, 3:]),
+    "xor": lambda x: ops.bitwise_xor(x[:, :3], x[:, 3:]),
+    "not": lambda x: ops.bitwise_not(x),
+    "invert": lambda x: ops.bitwise_invert(x),
+    "left_shift": lambda x: ops.left_shift(x, 3),
+    "bitwise_left_shift": lambda x: ops.bitwise_left_shift(x, 5),
+    "right_shift": lambda x: ops.right_shift(x, 2),
+    "bitwise_right_shift": lambda x: ops.bitwise_right_shift(x[:, :3], ops.abs(x[:, 3:]) % 7),
+    "gcd": lambda x: ops.gcd(x[:, :3], x[:, 3:]),
+    "lcm": lambda x: ops.lcm(x[:, :3], x[:, 3:]),
+    "gcd of rows": lambda x: ops.gcd(x, x[:, :1]),
+}
+
+
+# Keras takes no magnitude of bytes.
+TYPED = [(name, dtype) for name in BITS for dtype in ("int32", "int64", "uint8")
+         if (name, dtype) != ("bitwise_right_shift", "uint8")]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, dtype", TYPED)
+def test_bits(name: str, dtype: str, tmp_path: Path) -> None:
+    values = np.array([[12, -18, 7, 30, 45, 0], [-128, 127, 0, 6, -9, 0]], "int32").astype(dtype)
+    ours, theirs = predicted(tmp_path, BITS[name], values)
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_bits_of_several_types(tmp_path: Path) -> None:
+    values = np.array([[12, -18, 7], [-128, 127, 0]], "int32")
+    calls: dict[str, Call] = {
+        "wider": lambda x: ops.bitwise_xor(x, ops.cast(x, "int64") * 3),
+        "bools": lambda x: ops.bitwise_and(x > 0, ops.bitwise_not(x > 10)),
+        "bools and integers": lambda x: ops.bitwise_or(x > 0, x),
+    }
+    for name, call in calls.items():
+        ours, theirs = predicted(tmp_path, call, values)
+        np.testing.assert_array_equal(ours, theirs, name)
+
+
+REFUSED: dict[str, tuple[Call, str]] = {
+    "no square": (lambda x: ops.inv(x), "a square matrix for each sample"),
+    "several matrices": (
+        lambda x: ops.det(ops.reshape(x, (-1, 5, 2, 2))), "a square matrix for each sample"
+    ),
+    "several quantiles": (
+        lambda x: ops.nanquantile(x, [0.1, 0.2], axis=1), "one number as q"
+    ),
+    "through the batch": (lambda x: ops.sparsemax(x, axis=0), "an axis after the batch"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name: str, tmp_path: Path) -> None:
+    call, words = REFUSED[name]
+    x = keras.Input(SHAPE)
+    keras.Model(x, call(x)).save(tmp_path / "model.keras")
+    done = run_plimsoll("check", tmp_path / "model.keras", check=False)
+    assert done.returncode == 4
+    assert words in done.stdout + done.stderr, done.stdout + done.stderr
