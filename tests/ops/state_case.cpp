@@ -24,6 +24,13 @@ std::vector<Case> state_cases() {
              const graph::StateId n = variable(c, "n", {DType::kInt64, Shape()});
              c.builder().write(n, c.call("increment", {c.builder().read(n)}));
            }},
+      {.name = "batch_rows",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId x = c.constant("x", {Dim::batch(), Dim::constant(6)});
+             const ValueId kept = c.call("put_rows", {x}, {{"count", 5}});
+             c.call("take_rows", {kept});
+           }},
       {.name = "pack_plain",
        .build =
            [](CaseBuilder& c) {

@@ -191,6 +191,20 @@ def wrapper_cases() -> dict[str, Case]:
                 L.RNN(L.SimpleRNNCell(2)), backward_layer=L.LSTM(2, go_backwards=True)
             ),
         ),
+        "bidirectional ConvLSTM1D": on_floats(
+            lambda: L.Bidirectional(L.ConvLSTM1D(2, 2, padding="same", return_sequences=True)),
+            shape=(4, 5, 2),
+        ),
+        "bidirectional ConvLSTM2D": on_floats(
+            lambda: L.Bidirectional(L.ConvLSTM2D(3, 2, dropout=0.0), merge_mode="sum"),
+            shape=(3, 4, 5, 2),
+        ),
+        "bidirectional ConvLSTM3D": on_floats(
+            lambda: L.Bidirectional(
+                L.ConvLSTM3D(2, 2, return_sequences=True, go_backwards=True), merge_mode="ave"
+            ),
+            shape=(3, 3, 2, 3, 2),
+        ),
         "bidirectional cells masked": on_tokens(
             lambda: L.Bidirectional(L.RNN([L.GRUCell(2), L.GRUCell(3)], return_sequences=True)),
             steps=True,

@@ -11,7 +11,7 @@ RIGHT = (
     (r"score_mode: expected \"dot\"", "attention by sums"),
     (r"(alpha|embeddings)_constraint: expected none", "constraints of PReLU and Embedding"),
     (r"expected an activation that works element by element", "softmax inside of a recurrence"),
-    (r"stateful", "states that outlive a batch"),
+    (r"stateful", "states of cells and of convolutions that outlive a batch, or another batch"),
     (r"without scores|masks or scores|call for scores", "attention's scores as an output"),
     (r"attention_axes", "attention over other axes than those between batch and channels"),
     (r"shared_axes: expected axes", "PReLU along an axis that is none"),

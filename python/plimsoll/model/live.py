@@ -159,6 +159,12 @@ def check_identity(model: Any, asked: dict[str, Any] | None = None) -> None:
         )
     for method in _replaced(model, _OF_MODEL):
         raise Refused(f"{model.name}: {method} was replaced: expected Keras's own.")
+    for layer in model._flatten_layers(include_self=False, recursive=True):
+        if getattr(layer, "stateful", False):
+            raise Refused(
+                f"{layer.name}: expected a layer that forgets its states with each batch, received "
+                "stateful=True. In a program its states are Keras's own variables."
+            )
     in_keras = set(Lookups(model).parts())
     found = [
         f"layer {layer.name}: {text}"

@@ -19,6 +19,7 @@ void register_batch_max(graph::OpRegistry& registry);
 void register_batch_norm(graph::OpRegistry& registry);
 void register_batch_norm_groups(graph::OpRegistry& registry);
 void register_batch_norm_inference(graph::OpRegistry& registry);
+void register_batch_rows(graph::OpRegistry& registry);
 void register_batch_sum(graph::OpRegistry& registry);
 void register_bias(graph::OpRegistry& registry);
 void register_binary(graph::OpRegistry& registry);

@@ -48,6 +48,7 @@ graph::OpRegistry make_registry() {
   register_batch_norm(registry);
   register_batch_norm_groups(registry);
   register_batch_norm_inference(registry);
+  register_batch_rows(registry);
   register_batch_sum(registry);
   register_bias(registry);
   register_binary(registry);

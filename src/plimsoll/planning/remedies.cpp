@@ -218,7 +218,7 @@ std::vector<report::Remedy> find_remedies(const layers::Model& model,
               model, compile, batches, with_file);
   }
   const int64_t batch = summary.largest_feasible_batch.value_or(0);
-  if (batch > 0 && batch < batches.train) {
+  if (batch > 0 && batch < batches.train && model.stateful_layer().empty()) {
     layers::BatchSizes smaller;
     smaller.train = batch;
     found.add(

@@ -177,6 +177,7 @@ planning::PlannedRun Run::plan(const FitRequest& asked, const std::string& why,
     request.data = any_data(model_, compile, settings.given > Bytes());
   }
   const layers::BatchSizes batches = planning::batch_sizes(settings.batch, rows);
+  layers::check_stateful(model_, batches);
   listener.planning(planning::searching(settings.memory));
   planning::PlannedRun planned = planning::plan_run(model_, compile, batches, request);
   listener.planned();

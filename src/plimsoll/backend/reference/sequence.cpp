@@ -1,5 +1,6 @@
-// Masks, reversal of an axis, dropout of whole channels.
+// Masks, reversal of an axis, dropout of whole channels, rows that are kept from batch to batch.
 
+#include <algorithm>
 #include <cstring>
 
 #include "backend/reference/loops.h"
@@ -105,12 +106,37 @@ std::unique_ptr<Kernel> make_spatial_dropout(const Problem& problem) {
   });
 }
 
+// Rows of a variable by the samples' places in the batch; a place that it has no row for gives 0.
+template <bool kPuts>
+std::unique_ptr<Kernel> make_batch_rows(const Problem& problem) {
+  const int batch_axis = problem.axis(graph::kBatchAxis);
+  return for_float(problem.inputs[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return kernel_of([batch_axis](const KernelCall& call) {
+      const Operand& kept = kPuts ? call.outputs[0] : call.inputs[0];
+      const Operand& samples = kPuts ? call.inputs[0] : call.outputs[0];
+      const int64_t columns = kept.dims[1];
+      const auto row_of = [&](int64_t row) { return data_of<T>(kept) + row * kept.strides[0]; };
+      if (kPuts && call.first) {
+        for (int64_t row = 0; row < kept.dims[0]; ++row) std::fill_n(row_of(row), columns, T(0));
+      }
+      const int64_t first = batch_axis < 0 ? 0 : call.begin[static_cast<size_t>(batch_axis)];
+      for (int64_t n = 0; n < samples.dims[0]; ++n) {
+        T* sample = data_of<T>(samples) + n * samples.strides[0];
+        const bool known = first + n < kept.dims[0];
+        if (kPuts && known) std::copy_n(sample, columns, row_of(first + n));
+        if (!kPuts && known) std::copy_n(row_of(first + n), columns, sample);
+        if (!kPuts && !known) std::fill_n(sample, columns, T(0));
+      }
+    });
+  });
+}
+
 constexpr KernelEntry kEntries[] = {
-    {"any_so_far", make_any_so_far},
-    {"apply_mask", make_apply_mask},
-    {"reverse", make_reverse},
-    {"spatial_dropout", make_spatial_dropout},
-    {"spatial_dropout_grad", make_spatial_dropout},
+    {"any_so_far", make_any_so_far},           {"apply_mask", make_apply_mask},
+    {"put_rows", make_batch_rows<true>},       {"reverse", make_reverse},
+    {"spatial_dropout", make_spatial_dropout}, {"spatial_dropout_grad", make_spatial_dropout},
+    {"take_rows", make_batch_rows<false>},
 };
 
 }  // namespace

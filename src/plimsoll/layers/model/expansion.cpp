@@ -154,6 +154,27 @@ void Expansion::set_statistic(const Layer& layer, std::string_view name, ValueId
   statistics_[state_name(layer, name)] = next;
 }
 
+graph::StateId Expansion::declare_carried(const Layer& layer, std::string_view name,
+                                          int64_t columns) {
+  const std::vector<int64_t> dims = {carried_rows_, columns};
+  return builder_.state({.name = state_name(layer, name),
+                         .type = {DType::kFloat32, fixed_shape(dims)},
+                         .role = graph::StateRole::kMovingStatistic,
+                         .layer = layer.name(),
+                         .trainable = false});
+}
+
+ValueId Expansion::carried(const Layer& layer, std::string_view name, int64_t columns) {
+  const auto known = statistics_.find(state_name(layer, name));
+  if (known != statistics_.end()) return known->second;
+  return builder_.read(declare_carried(layer, name, columns));
+}
+
+void Expansion::set_carried(const Layer& layer, std::string_view name, ValueId next) {
+  declare_carried(layer, name, builder_.type(next).shape[1].count);
+  statistics_[state_name(layer, name)] = next;
+}
+
 void Expansion::remember_logits(ValueId output, ValueId logits, Probabilities made_by) {
   logits_[output] = {logits, made_by};
 }

@@ -37,6 +37,9 @@ class Expansion {
   graph::GraphBuilder& builder() { return builder_; }
   bool training() const { return training_; }
   int64_t batch_norm_group() const { return batch_norm_group_; }
+  // Samples of each batch, for which stateful layers keep rows; 0: no layer may.
+  int64_t carried_rows() const { return carried_rows_; }
+  void set_carried_rows(int64_t rows) { carried_rows_ = rows; }
 
   // Adds one call of `layer`, whose weights are `weights`. `masks` is empty or one per input.
   CallResult call(const Layer& layer, const std::vector<Weight>& weights,
@@ -60,6 +63,8 @@ class Expansion {
   bool replace_weight(const Layer& layer, std::string_view name, ValueId value);
   ValueId statistic(const Layer& layer, std::string_view name);
   void set_statistic(const Layer& layer, std::string_view name, ValueId next);
+  ValueId carried(const Layer& layer, std::string_view name, int64_t columns);
+  void set_carried(const Layer& layer, std::string_view name, ValueId next);
   void remember_logits(ValueId output, ValueId logits, Probabilities made_by);
   int64_t call_site(const Layer& layer);
   ValueId channels_last(const Layer& layer, ValueId x);
@@ -79,7 +84,7 @@ class Expansion {
   bool knows_logits_of(ValueId value) const { return logits_.contains(value); }
   // The value's logits are known.
   Probabilities made_by(ValueId value) const { return logits_.at(value).made_by; }
-  // Appends the writes of all moving statistics that changed.
+  // Appends the writes of all moving statistics that changed, and of what is carried on.
   void write_statistics();
 
  private:
@@ -88,6 +93,7 @@ class Expansion {
                                                          std::span<const ValueId> inputs);
   void penalize(const Layer& layer, const std::vector<ValueId>& outputs);
   graph::StateId declare(const Layer& layer, std::string_view name);
+  graph::StateId declare_carried(const Layer& layer, std::string_view name, int64_t columns);
   ValueId cast(ValueId value, DType dtype);
   ValueId as_bool(const Layer& layer, ValueId mask);
 
@@ -95,6 +101,7 @@ class Expansion {
   bool training_;
   Precision precision_;
   int64_t batch_norm_group_;
+  int64_t carried_rows_ = 0;
   const std::vector<Weight>* weights_ = nullptr;  // of the call that is running
   struct Logits {
     ValueId value;

@@ -137,6 +137,19 @@ void LayerContext::set_statistic(std::string_view name, ValueId next) {
   expansion_.set_statistic(layer_, prefix_ + std::string(name), next);
 }
 
+ValueId LayerContext::carried(std::string_view name, int64_t columns) {
+  if (expansion_.carried_rows() == 0) {
+    refuse("a stateful layer that the model calls itself, or in Bidirectional",
+           "one in another layer", "Save the model with stateful=False.");
+  }
+  return emit("take_rows", {expansion_.carried(layer_, prefix_ + std::string(name), columns)});
+}
+
+void LayerContext::set_carried(std::string_view name, ValueId next) {
+  const ValueId rows = emit("put_rows", {next}, {{"count", expansion_.carried_rows()}});
+  expansion_.set_carried(layer_, prefix_ + std::string(name), rows);
+}
+
 LayerContext LayerContext::inside(std::string_view prefix, CallScope scope) const {
   LayerContext inner(expansion_, layer_, scope);
   inner.prefix_ = prefix_ + std::string(prefix);

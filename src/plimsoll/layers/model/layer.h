@@ -123,6 +123,9 @@ class LayerContext {
   // A moving statistic as the calls before this one left it, and its next value.
   ValueId statistic(std::string_view name);
   void set_statistic(std::string_view name, ValueId next);
+  // (B, columns), what a stateful layer keeps from batch to batch; it begins at 0.
+  ValueId carried(std::string_view name, int64_t columns);
+  void set_carried(std::string_view name, ValueId next);
 
   // `output` is sigmoid or softmax of `logits`: losses after it are computed from those.
   void remember_logits(ValueId output, ValueId logits, Probabilities made_by);
@@ -192,6 +195,7 @@ class Layer {
   // Whether a call adds to the loss for its outputs: its own regularizer, or that of a layer
   // inside.
   virtual bool penalizes_activity() const { return !activity_regularizer_.is_null(); }
+  virtual bool carries_state() const { return false; }  // stateful
 
  protected:
   // Reads name, trainable, dtype and activity_regularizer.

@@ -49,6 +49,7 @@ std::vector<ValueType> output_types_of(const Layer& layer, const std::vector<Wei
     values.push_back(builder.input(fmt::format("input{}", i), inputs[i]));
   }
   Expansion expansion(builder, training);
+  expansion.set_carried_rows(1);  // how many there are changes no other type
   std::vector<ValueType> types;
   const CallResult result = expansion.call(layer, weights, values, {}, arguments);
   for (ValueId output : result.outputs) {
@@ -243,6 +244,23 @@ ParameterCounts Model::parameters() const {
 
 bool Model::asks_for_float16() const {
   return std::ranges::any_of(layers_, [](const auto& layer) { return layer->asks_for_float16(); });
+}
+
+std::string Model::stateful_layer() const {
+  const auto found =
+      std::ranges::find_if(layers_, [](const auto& layer) { return layer->carries_state(); });
+  return found == layers_.end() ? std::string() : (*found)->name();
+}
+
+int64_t Model::fixed_batch() const {
+  for (const ModelPort& port : inputs_) {
+    const Config* shape =
+        layer(calls_[port.tensor.call.index()].layer).config().find("batch_shape");
+    if (shape == nullptr || !shape->is_array() || shape->as_array().empty()) continue;
+    const Config& batch = shape->as_array()[0];
+    if (batch.is_int() && batch.as_int() > 0) return batch.as_int();
+  }
+  return 0;
 }
 
 void Model::set_trainable(std::string_view name, bool trainable) {

@@ -117,6 +117,10 @@ class Model {
 
   // Whether any layer does (layer.h).
   bool asks_for_float16() const;
+  // The name of a layer that keeps numbers for each place in a batch (stateful); empty: none does.
+  std::string stateful_layer() const;
+  // Samples of a batch where an Input says how many; 0: any.
+  int64_t fixed_batch() const;
 
   // Throws kModel with a did-you-mean.
   void set_trainable(std::string_view layer, bool trainable);

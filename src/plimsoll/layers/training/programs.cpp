@@ -178,13 +178,15 @@ class StepBuilder {
  public:
   StepBuilder(const Model& model, const std::vector<OutputPlan>& plans,
               const CompileOptions& compile, bool sample_weights, bool training,
-              int64_t batch_norm_group = 0)
+              int64_t carried_rows, int64_t batch_norm_group = 0)
       : model_(model),
         plans_(plans),
         compile_(compile),
         sample_weights_(sample_weights),
         builder_(ops::registry()),
-        expansion_(builder_, training, compile.precision, batch_norm_group) {}
+        expansion_(builder_, training, compile.precision, batch_norm_group) {
+    expansion_.set_carried_rows(carried_rows);
+  }
 
   // Forward, and predictions as outputs.
   graph::Graph predict() {
@@ -424,6 +426,27 @@ void add_programs(graph::ProgramSet& set, const std::string& name, const graph::
   if (tail > 0) set.programs.push_back({name + "_tail", graph, tail});
 }
 
+[[noreturn]] void refuse_stateful(const Model& model, const std::string& expected,
+                                  const std::string& received, std::string_view next) {
+  throw Error(ErrorKind::kModel, "[" + model.stateful_layer() + "] expected " + expected +
+                                     ", received " + received + ". " + std::string(next));
+}
+
+// Rows that stateful layers keep, the batch that the model's Input says; 0: there are no such
+// layers.
+int64_t carried_rows(const Model& model, const CompileOptions& compile) {
+  if (model.stateful_layer().empty()) return 0;
+  if (model.fixed_batch() == 0) {
+    refuse_stateful(model, "an input with a batch size, as stateful=True needs", "none",
+                    "Give the model's Input a batch_shape.");
+  }
+  if (compile.accumulates) {
+    refuse_stateful(model, "whole steps of a stateful layer", "parts of a batch",
+                    "Train it by fit.");
+  }
+  return model.fixed_batch();
+}
+
 }  // namespace
 
 int64_t batch_norm_group(const CompileOptions& compile, const BatchSizes& batches) {
@@ -431,9 +454,23 @@ int64_t batch_norm_group(const CompileOptions& compile, const BatchSizes& batche
   return compile.batch_norm_group < batch ? compile.batch_norm_group : 0;
 }
 
+void check_stateful(const Model& model, const BatchSizes& batches) {
+  if (model.stateful_layer().empty()) return;
+  const int64_t rows = model.fixed_batch();
+  for (const int64_t size : {batches.train, batches.train_tail, batches.evaluate,
+                             batches.evaluate_tail, batches.predict, batches.predict_tail}) {
+    if (size == 0 || size == rows || rows == 0) continue;
+    refuse_stateful(model, fmt::format("batches of {} samples, as the model's Input says", rows),
+                    fmt::format("one of {}", size),
+                    "A stateful layer keeps a state for each place in the batch: name that batch "
+                    "size, and give a multiple of it as data.");
+  }
+}
+
 BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
                              const BatchSizes& batches) {
   model.check_complete();
+  const int64_t carried = carried_rows(model, compile);
   BuiltPrograms built;
   const bool trains = batches.train > 0 || batches.train_tail > 0;
   const bool evaluates = batches.evaluate > 0 || batches.evaluate_tail > 0;
@@ -451,7 +488,7 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
                                           "as --optimizer adam.");
     }
     optimizer = read_optimizer(compile.optimizer);
-    StepBuilder step(model, plans, compile, compile.sample_weights, true,
+    StepBuilder step(model, plans, compile, compile.sample_weights, true, carried,
                      batch_norm_group(compile, batches));
     const graph::Graph graph = step.step(&*optimizer, compile.accumulates);
     add_programs(built.set, "train", graph, batches.train, batches.train_tail);
@@ -470,14 +507,14 @@ BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,
     }
   }
   if (evaluates) {
-    StepBuilder step(model, plans, compile, compile.sample_weights, false);
+    StepBuilder step(model, plans, compile, compile.sample_weights, false, carried);
     const graph::Graph graph = step.step(nullptr, false);
     constants.insert(step.constants().begin(), step.constants().end());
     add_programs(built.set, "evaluate", graph, batches.evaluate, batches.evaluate_tail);
     built.train_inputs = step.inputs();
   }
   if (batches.predict > 0 || batches.predict_tail > 0) {
-    StepBuilder step(model, plans, compile, false, false);
+    StepBuilder step(model, plans, compile, false, false, carried);
     const graph::Graph graph = step.predict();
     constants.insert(step.constants().begin(), step.constants().end());
     add_programs(built.set, "predict", graph, batches.predict, batches.predict_tail);

@@ -107,6 +107,10 @@ struct BuiltPrograms {
 // The groups that programs of such a batch have: 0 where one would hold the batch.
 int64_t batch_norm_group(const CompileOptions& compile, const BatchSizes& batches);
 
+// Throws kModel where a stateful layer's batches are not all of the size that the model's Input
+// says. Asked before anything runs; what is built to look at a model alone may have any size.
+void check_stateful(const Model& model, const BatchSizes& batches);
+
 // Throws kModel (or kConfig where loss or optimizer are missing). Random draws are told apart by
 // call site; the run's seed comes with each step.
 BuiltPrograms build_programs(const Model& model, const CompileOptions& compile,

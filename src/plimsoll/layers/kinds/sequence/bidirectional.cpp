@@ -1,7 +1,7 @@
 // Bidirectional: one recurrent layer over a sequence and one against it, merged.
 //
-// Both run in the sequence's own places; either may be an RNN of cells. Masked steps are zero where
-// sequences come out, as Keras forces.
+// Both run in the sequence's own places; either may be an RNN of cells or a ConvLSTM. Masked steps
+// are zero where sequences come out, as Keras forces.
 
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/sequence/recurrent.h"
@@ -28,12 +28,15 @@ class Bidirectional final : public Layer {
     if (forward_->go_backwards() == backward_->go_backwards()) {
       reader.refuse("backward_layer", "a layer that goes the other way", "one of the same way");
     }
+    if (forward_->rank() != backward_->rank()) {
+      reader.refuse("backward_layer", "a layer for the same sequences as layer", "another");
+    }
     if (forward_->return_sequences() != backward_->return_sequences() ||
         forward_->return_state() != backward_->return_state()) {
       reader.refuse("backward_layer", "return_sequences and return_state as in layer", "others");
     }
     reader.legacy("weights");
-    reader.refuse_unless_empty("stateful", "Save the model with stateful=False.");
+    reader.legacy("stateful");
   }
 
   std::vector<Weight> weights(std::span<const ValueType> inputs) const override {
@@ -50,9 +53,14 @@ class Bidirectional final : public Layer {
     return weights;
   }
 
+  bool carries_state() const override {
+    return forward_->carries_state() || backward_->carries_state();
+  }
+  bool keeps_calls_apart() const override { return carries_state(); }
+
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     if (inputs.empty()) refuse("one input", "none", "");
-    one_input(context, inputs.first(1), 3);
+    one_input(context, inputs.first(1), forward_->rank());
     std::vector<ValueId> states(inputs.begin() + 1, inputs.end());
     ValueId mask = context.mask(0);
     if (!context.arguments().is_null()) {
@@ -104,7 +112,7 @@ class Bidirectional final : public Layer {
       layer = make_recurrent(name->as_string(), *config);
     }
     if (layer == nullptr) {
-      reader.refuse(key, "an LSTM, GRU, SimpleRNN or RNN",
+      reader.refuse(key, "an LSTM, GRU, SimpleRNN, RNN or ConvLSTM",
                     name != nullptr ? name->to_json() : object.to_json(),
                     "This version of Plimsoll runs no other layer both ways.");
     }

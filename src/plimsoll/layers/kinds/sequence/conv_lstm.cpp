@@ -4,6 +4,8 @@
 // step by step. A step that is masked keeps the states; its output repeats the last one, or is zero
 // with zero_output_for_mask. What comes before the first step that counts is zero.
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/format.h"
 #include "layers/config/constraints.h"
@@ -31,14 +33,15 @@ struct CellState {
 };
 
 template <int kSpatial>
-class ConvLstm final : public Layer {
+class ConvLstm final : public SequenceLayer {
  public:
   static constexpr std::string_view kClassName = kSpatial == 1   ? "ConvLSTM1D"
                                                  : kSpatial == 2 ? "ConvLSTM2D"
                                                                  : "ConvLSTM3D";
 
-  explicit ConvLstm(ConfigReader& reader) : Layer(reader) {
+  explicit ConvLstm(ConfigReader& reader) : SequenceLayer(reader) {
     sequence_ = read_sequence_options(reader);
+    refuse_stateful(reader, sequence_);
     filters_ = reader.integer("filters", 1);
     window_ = read_convolution_window(reader, kSpatial, false);
     activation_ = read_activation(reader, "activation", "tanh");
@@ -87,11 +90,10 @@ class ConvLstm final : public Layer {
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     if (inputs.empty()) refuse("one input", "none", "");
-    const Shape shape = one_input(context, inputs.first(1), kSpatial + 3);
+    one_input(context, inputs.first(1), kSpatial + 3);
     const RecurrentInputs given = read_recurrent_inputs(context, inputs);
-    check(context, shape, given);
     const ValueId mask = given.mask;
-    const Sequence run = go(context, inputs[0], given.states, mask);
+    const Sequence run = go(context, inputs[0], given.states, mask, sequence_.zero_output_for_mask);
     context.set_mask(0, !sequence_.return_sequences ? ValueId()
                         : mask.valid()              ? mask
                                                     : context.mask(0));
@@ -102,6 +104,20 @@ class ConvLstm final : public Layer {
       outputs.push_back(leave(context, run.last.c));
     }
     return outputs;
+  }
+
+  int rank() const override { return kSpatial + 3; }
+
+  Recurrence run(LayerContext& context, ValueId x, std::span<const ValueId> states, ValueId mask,
+                 bool zero_masked) const override {
+    Sequence run = go(context, x, states, mask, zero_masked);
+    Recurrence result;
+    result.last = leave(context, run.outputs.back());
+    result.states = {leave(context, run.last.h), leave(context, run.last.c)};
+    if (!sequence_.return_sequences) return result;
+    if (sequence_.go_backwards) std::ranges::reverse(run.outputs);
+    result.sequence = joined(context, run.outputs);
+    return result;
   }
 
  private:
@@ -130,29 +146,30 @@ class ConvLstm final : public Layer {
     return activation;
   }
 
-  void check(const LayerContext& context, const Shape& shape, const RecurrentInputs& given) const {
-    if (!given.states.empty() && given.states.size() != 2) {
-      refuse("2 initial states", std::to_string(given.states.size()),
-             "Give one value for each state.");
+  void check(const LayerContext& context, int64_t steps, size_t states, ValueId mask,
+             bool zero_masked) const {
+    if (states != 0 && states != 2) {
+      refuse("2 initial states", std::to_string(states), "Give one value for each state.");
     }
-    if (shape[1].count > kMostSteps) {
-      refuse(fmt::format("at most {} steps", kMostSteps), std::to_string(shape[1].count),
+    if (steps > kMostSteps) {
+      refuse(fmt::format("at most {} steps", kMostSteps), std::to_string(steps),
              "Cut the sequences shorter.");
     }
-    if (!given.mask.valid()) return;
-    if (context.type(given.mask).shape.rank() != 2) {
-      refuse("a mask of steps", to_string(context.type(given.mask).shape),
+    if (!mask.valid()) return;
+    if (context.type(mask).shape.rank() != 2) {
+      refuse("a mask of steps", to_string(context.type(mask).shape),
              "End the mask before the layer, by a Reshape.");
     }
-    if (sequence_.unroll && sequence_.go_backwards && sequence_.zero_output_for_mask) {
+    if (sequence_.unroll && sequence_.go_backwards && zero_masked) {
       refuse("a mask that is not met backwards, unrolled and with zeros at once", "all three",
              "Set unroll=False.");
     }
   }
 
-  Sequence go(LayerContext& context, ValueId x, std::span<const ValueId> states,
-              ValueId mask) const {
+  Sequence go(LayerContext& context, ValueId x, std::span<const ValueId> states, ValueId mask,
+              bool zero_masked) const {
     const int64_t steps = context.type(x).shape[1].count;
+    check(context, steps, states.size(), mask, zero_masked);
     const ValueId all = convolve_inputs(context, x);
     Sequence run;
     if (!states.empty()) {
@@ -174,11 +191,10 @@ class ConvLstm final : public Layer {
                               : context.emit("apply_mask", {now, counts});
       };
       const bool first = run.outputs.empty();
-      const ValueId before =
-          sequence_.zero_output_for_mask || first ? ValueId() : run.outputs.back();
+      const ValueId before = zero_masked || first ? ValueId() : run.outputs.back();
       run.last = {kept(next.h, run.last.h), kept(next.c, run.last.c)};
       // Without first states the output is the state itself.
-      const bool same = states.empty() && !sequence_.zero_output_for_mask;
+      const bool same = states.empty() && !zero_masked;
       run.outputs.push_back(same ? run.last.h : kept(next.h, before));
     }
     return run;
@@ -286,7 +302,6 @@ class ConvLstm final : public Layer {
     return steps.size() == 1 ? steps[0] : context.emit("concat", steps, {{"axis", 1}});
   }
 
-  SequenceOptions sequence_;
   int64_t filters_ = 1;
   ConvolutionWindow window_;
   Activation activation_ = Activation::parse(Config());

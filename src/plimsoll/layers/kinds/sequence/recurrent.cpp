@@ -1,6 +1,7 @@
 #include "layers/kinds/sequence/recurrent.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/format.h"
@@ -68,14 +69,17 @@ SequenceOptions read_sequence_options(ConfigReader& reader) {
   options.return_sequences = reader.flag("return_sequences", false);
   options.return_state = reader.flag("return_state", false);
   options.go_backwards = reader.flag("go_backwards", false);
-  if (reader.flag("stateful", false)) {
-    reader.refuse("stateful", "false", "true",
-                  "States are not carried from one batch to the next: save the model with "
-                  "stateful=False.");
-  }
+  options.stateful = reader.flag("stateful", false);
   options.unroll = reader.flag("unroll", false);
   options.zero_output_for_mask = reader.flag("zero_output_for_mask", false);
   return options;
+}
+
+void refuse_stateful(const ConfigReader& reader, const SequenceOptions& options) {
+  if (!options.stateful) return;
+  reader.refuse("stateful", "false", "true",
+                "States are carried from one batch to the next by LSTM, GRU and SimpleRNN alone: "
+                "use one of these, or save the model with stateful=False.");
 }
 
 RecurrentLayer::RecurrentLayer(ConfigReader& reader, CellKind kind, std::string path)
@@ -179,6 +183,20 @@ ValueId RecurrentLayer::add_bias(LayerContext& context, ValueId z, ValueId* recu
 
 Recurrence RecurrentLayer::run(LayerContext& context, ValueId x, std::span<const ValueId> states,
                                ValueId mask, bool zero_masked) const {
+  if (!sequence_.stateful) return run_from(context, x, states, mask, zero_masked);
+  constexpr std::array<std::string_view, 2> kNames = {"rnn_state", "rnn_state_1"};
+  std::vector<ValueId> first(states.begin(), states.end());
+  for (size_t i = 0; states.empty() && i < state_count(); ++i) {
+    first.push_back(context.carried(kNames[i], units_));
+  }
+  const Recurrence result = run_from(context, x, first, mask, zero_masked);
+  for (size_t i = 0; i < state_count(); ++i) context.set_carried(kNames[i], result.states[i]);
+  return result;
+}
+
+Recurrence RecurrentLayer::run_from(LayerContext& context, ValueId x,
+                                    std::span<const ValueId> states, ValueId mask,
+                                    bool zero_masked) const {
   if (!states.empty() && states.size() != state_count()) {
     refuse(fmt::format("{} initial states", state_count()), std::to_string(states.size()),
            "Give one value for each state.");
@@ -293,6 +311,9 @@ std::shared_ptr<const SequenceLayer> make_recurrent(std::string_view class_name,
   if (class_name == GRU::kClassName) layer = make_gru(config);
   if (class_name == SimpleRNN::kClassName) layer = make_simple_rnn(config);
   if (class_name == "RNN") layer = make_rnn(config);
+  if (class_name == "ConvLSTM1D") layer = make_conv_lstm1d(config);
+  if (class_name == "ConvLSTM2D") layer = make_conv_lstm2d(config);
+  if (class_name == "ConvLSTM3D") layer = make_conv_lstm3d(config);
   return std::static_pointer_cast<const SequenceLayer>(layer);
 }
 

@@ -27,10 +27,13 @@ struct SequenceOptions {
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
+  bool stateful = false;
   bool unroll = false;
   bool zero_output_for_mask = false;
 };
 SequenceOptions read_sequence_options(ConfigReader& reader);
+// Refuses stateful=True of layers whose states are not carried from batch to batch.
+void refuse_stateful(const ConfigReader& reader, const SequenceOptions& options);
 
 // What a layer over sequences was called with: `states` is empty or one per state.
 struct RecurrentInputs {
@@ -50,6 +53,8 @@ class SequenceLayer : public Layer {
   bool return_sequences() const { return sequence_.return_sequences; }
   bool return_state() const { return sequence_.return_state; }
   bool go_backwards() const { return sequence_.go_backwards; }
+  // Of what it is called on: samples, steps and what a step has.
+  virtual int rank() const { return 3; }
   // `states` is empty or one per state; `mask` may be invalid; `zero_masked` overrides the layer's
   // zero_output_for_mask.
   virtual Recurrence run(LayerContext& context, ValueId x, std::span<const ValueId> states,
@@ -70,12 +75,16 @@ class RecurrentLayer : public SequenceLayer {
 
   int64_t units() const { return units_; }
   size_t state_count() const { return kind_ == ops::CellKind::kLstm ? 2 : 1; }
+  bool carries_state() const override { return sequence_.stateful; }
+  bool keeps_calls_apart() const override { return sequence_.stateful; }
   Recurrence run(LayerContext& context, ValueId x, std::span<const ValueId> states, ValueId mask,
                  bool zero_masked) const override;
 
  private:
   int64_t gates() const;
   int64_t wide() const { return gates() * units_; }
+  Recurrence run_from(LayerContext& context, ValueId x, std::span<const ValueId> states,
+                      ValueId mask, bool zero_masked) const;
   ValueId project(LayerContext& context, ValueId x) const;
   ValueId add_bias(LayerContext& context, ValueId z, ValueId* recurrent_bias) const;
   void set_last(LayerContext& context, Recurrence& result, ValueId mask, bool has_states,
@@ -99,7 +108,7 @@ class RecurrentLayer : public SequenceLayer {
   Config bias_regularizer_;
 };
 
-// LSTM, GRU, SimpleRNN and RNN; nullptr where the class is another one.
+// LSTM, GRU, SimpleRNN, RNN and ConvLSTM1D to 3D; nullptr where the class is another one.
 std::shared_ptr<const SequenceLayer> make_recurrent(std::string_view class_name,
                                                     const Config& config);
 

@@ -32,6 +32,7 @@ class Rnn final : public SequenceLayer {
 
   explicit Rnn(ConfigReader& reader) : SequenceLayer(reader) {
     sequence_ = read_sequence_options(reader);
+    refuse_stateful(reader, sequence_);
     read_cells(reader, reader.value("cell", Config()));
     reader.legacy("input_spec");
     reader.refuse_unless_empty("time_major", "Put the batch first.");
