@@ -90,6 +90,25 @@ Case erase(const std::string& name, bool filled) {
                   false);
 }
 
+// Whole numbers, which float32 and float64 count in the same bins.
+Case equalize(int64_t bins) {
+  return {.name = "image_equalize_" + std::to_string(bins), .build = [=](CaseBuilder& c) {
+            const Attributes attributes{{"value_low", 0.0}, {"value_high", 255.0}, {"bins", bins}};
+            const ValueId x = c.constant("x", image(), Fill::kBytes);
+            const ValueId histogram = c.call("image_histogram", {x}, attributes);
+            c.result(c.call("image_equalize", {x, histogram}, attributes));
+          }};
+}
+
+Case mix(const std::string& kind) {
+  return {
+      .name = "image_mix_" + kind, .build = [=](CaseBuilder& c) {
+        const ValueId x = c.constant("x", image());
+        c.result(c.call("image_mix", {x, x},
+                        {{"kind", kind}, {"alpha_lower", 0.4}, {"alpha_upper", 2.0}, {"site", 7}}));
+      }};
+}
+
 }  // namespace
 
 std::vector<Case> image_cases() {
@@ -106,6 +125,19 @@ std::vector<Case> image_cases() {
       warp("zoom", "constant", "bilinear"),
       warp("translation", "wrap", "nearest"),
       warp("shear", "nearest", "bilinear"),
+      warp("perspective", "constant", "bilinear"),
+      equalize(256),
+      mix("blend"),
+      mix("paste"),
+      {.name = "image_choose",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId a = c.constant("a", image());
+             const ValueId b = c.constant("b", image());
+             for (int64_t choice = 0; choice < 3; ++choice) {
+               c.call("image_choose", {a, b}, {{"choices", 3}, {"choice", choice}, {"site", 7}});
+             }
+           }},
       color("brightness", -0.5, 0.5),
       color("degenerate", 0.1, 0.9),
       color("grayscale", 0.0, 0.5),

@@ -71,6 +71,9 @@ FIXED: dict[str, Callable[[], L.Layer]] = {
     "solarization": lambda: L.Solarization(0.0, 0.0, (0, 300)),
     "auto_contrast": lambda: L.AutoContrast(),
     "auto_contrast_range": lambda: L.AutoContrast((-10, 290)),
+    "equalization": lambda: L.Equalization(),
+    "equalization_range": lambda: L.Equalization((-50, 300), bins=64),
+    "perspective_none": lambda: L.RandomPerspective((1.0, 1.0), scale=0.0),
 }
 # Keras on the CPU has these in channels first too.
 FIXED_FIRST: dict[str, Callable[[], L.Layer]] = {
@@ -83,6 +86,7 @@ FIXED_FIRST: dict[str, Callable[[], L.Layer]] = {
     "saturation": lambda: L.RandomSaturation((0.3, 0.3), **FIRST),
     "degeneration": lambda: L.RandomColorDegeneration((0.4, 0.4), **FIRST),
     "blur": lambda: L.RandomGaussianBlur((1.0, 1.0), 3, (0.7, 0.7), **FIRST),
+    "equalization": lambda: L.Equalization(**FIRST),
 }
 
 
@@ -290,6 +294,8 @@ def every_layer() -> dict[str, L.Layer]:
         "blur": L.RandomGaussianBlur(), "solarization": L.Solarization(0.2, 0.4),
         "auto": L.AutoContrast(), "resizing": L.Resizing(9, 20),
         "degeneration": L.RandomColorDegeneration(0.4), "center": L.CenterCrop(9, 8),
+        "perspective": L.RandomPerspective(0.8), "mix": L.MixUp(0.4), "cut": L.CutMix(),
+        "equal": L.Equalization(bins=32), "augment": L.RandAugment(),
     }  # fmt: skip
 
 
@@ -402,7 +408,7 @@ REFUSED: list[tuple[Callable[[], L.Layer], str, str]] = [
     (lambda: L.RandomBrightness(0.1), BYTES, "Put a Rescaling layer before it."),
     (lambda: L.AutoContrast(**FIRST), NUMBERS, "Put a Permute layer before it"),
     (lambda: L.RandomColorJitter(**FIRST), NUMBERS, "Put a Permute layer before it"),
-    (lambda: L.RandomPerspective(0.1), NUMBERS, "this version of Plimsoll does not train it"),
+    (lambda: L.RandomElasticTransform(0.1), NUMBERS, "this version of Plimsoll does not train it"),
 ]
 
 

@@ -20,7 +20,10 @@ from mask_cases import CONSUMERS, PRODUCERS, STEPS, WITH_MASK, producer_data
 ALL = os.environ.get("PLIMSOLL_MASKS") == "all"
 GIVEN = "mask= of a bool input"
 # Beside those with a name that begins with Random.
-IMAGE_LAYERS = {"AutoContrast", "CenterCrop", "Resizing", "Solarization"}
+IMAGE_LAYERS = {
+    "AutoContrast", "CenterCrop", "CutMix", "Equalization", "MixUp", "RandAugment", "Resizing",
+    "Solarization"
+}  # fmt: skip
 # What is refused, and a part of the message that says why.
 REFUSED: dict[str, str] = {}
 # What Keras itself cannot do: it fails with an error of its own.
@@ -213,7 +216,7 @@ def test_every_layer_stands_in_the_table(tool: Path) -> None:
     images = {n for n in names.stdout.split() if "2D" in n or "3D" in n}
     elsewhere = {"InputLayer", "Masking", "Embedding", "Operation", "Normalization"}
     elsewhere |= {"CategoryEncoding", "Discretization", "ReversibleEmbedding", "MelSpectrogram"}
-    elsewhere |= {"GaussianDropout", "Conv1DTranspose", "RepeatVector"}
+    elsewhere |= {"GaussianDropout", "Conv1DTranspose", "RepeatVector", "LocallyConnected1D"}
     elsewhere |= {n for n in names.stdout.split() if n in IMAGE_LAYERS or n.startswith("Random")}
     text = " ".join([*CONSUMERS, *WITH_MASK])
     missing = [n for n in names.stdout.split() if n not in images | elsewhere and n not in text]

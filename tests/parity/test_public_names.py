@@ -28,12 +28,10 @@ LACKING: dict[str, dict[str, str]] = {
         TEXT: "HashedCrossing Hashing IntegerLookup StringLookup TextVectorization",
         "its name is GroupQueryAttention, in files too": "GroupedQueryAttention",
         "they stand in RNN alone": "GRUCell LSTMCell SimpleRNNCell StackedRNNCells",
+        "its chains of layers are drawn once, by Python, as the program is traced": "AugMix",
+        "it changes boxes and no image": "MaxNumBoundingBoxes",
         NOT_YET: """
-            AugMix
-            ContrastLimitedAdaptiveHistogramEqualization
-            CutMix Equalization
-            MaxNumBoundingBoxes MixUp RandAugment
-            RandomElasticTransform RandomPerspective
+            ContrastLimitedAdaptiveHistogramEqualization RandomElasticTransform
         """,
     },
     "Losses": {BASE: "Loss", "its labels are sequences of other lengths": "CTC"},
@@ -81,6 +79,7 @@ LACKING_OPERATORS: dict[str, str] = {
     eig eigh lu_factor matrix_rank pinv qr svd
     """,
     "it takes one matrix, which the batch would be an axis of": "lstsq",
+    "it takes a function, which no file holds": "jvp",
     "no kernels yet; segments mix samples": """
     extract_sequences in_top_k istft segment_max segment_min segment_prod segment_sum
     view_as_complex view_as_real

@@ -45,6 +45,7 @@ void register_fold_batch(graph::OpRegistry& registry);
 void register_gaussian_noise(graph::OpRegistry& registry);
 void register_global_pool2d(graph::OpRegistry& registry);
 void register_glu(graph::OpRegistry& registry);
+void register_image_batches(graph::OpRegistry& registry);
 void register_image_colors(graph::OpRegistry& registry);
 void register_image_moves(graph::OpRegistry& registry);
 void register_increment(graph::OpRegistry& registry);

@@ -35,11 +35,8 @@ void register_training(graph::OpRegistry& registry) {
 graph::OpRegistry make_registry() {
   graph::OpRegistry registry;
   graph::register_core_ops(registry);
-  register_accuracy(registry);
+  register_training(registry);
   register_activation(registry);
-  register_adam(registry);
-  register_adam_rows(registry);
-  register_adaptive_optimizers(registry);
   register_arithmetic(registry);
   register_attention(registry);
   register_avg_pool2d(registry);
@@ -52,20 +49,14 @@ graph::OpRegistry make_registry() {
   register_batch_sum(registry);
   register_bias(registry);
   register_binary(registry);
-  register_binary_crossentropy(registry);
   register_broadcast(registry);
   register_cast(registry);
-  register_categorical_crossentropy(registry);
   register_clip(registry);
   register_compare(registry);
   register_concat(registry);
   register_conv(registry);
   register_conv2d_pool(registry);
-  register_count(registry);
   register_dense(registry);
-  register_dense_crossentropy(registry);
-  register_dense_grad_update(registry);
-  register_dense_loss(registry);
   register_divide(registry);
   register_dropout(registry);
   register_embedding(registry);
@@ -74,13 +65,13 @@ graph::OpRegistry make_registry() {
   register_gaussian_noise(registry);
   register_global_pool2d(registry);
   register_glu(registry);
+  register_image_batches(registry);
   register_image_colors(registry);
   register_image_moves(registry);
   register_integer_pair(registry);
   register_l2_normalize(registry);
   register_layer_norm(registry);
   register_literal(registry);
-  register_loss_scale(registry);
   register_mask(registry);
   register_matrices(registry);
   register_max_pool2d(registry);
@@ -88,24 +79,17 @@ graph::OpRegistry make_registry() {
   register_norm_constraint(registry);
   register_order(registry);
   register_pad2d(registry);
-  register_positive_bits(registry);
   register_recurrent(registry);
-  register_regression_loss(registry);
-  register_regularizer(registry);
   register_reshape(registry);
   register_resize2d(registry);
   register_rms_norm(registry);
-  register_rmsprop(registry);
   register_running(registry);
   register_scale_shift(registry);
-  register_schedule(registry);
-  register_sgd(registry);
   register_softmax(registry);
   register_spatial_dropout(registry);
   register_transpose(registry);
   register_unary(registry);
   register_upsample2d(registry);
-  register_whole_optimizers(registry);
   return registry;
 }
 

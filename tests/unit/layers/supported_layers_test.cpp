@@ -148,7 +148,15 @@ std::string layers_text() {
       "training, by draws\nfrom the seed of the run, and leave all others alone; so does "
       "RandomCrop, as in Keras: what stands after it\nmust take both sizes. Gradients pass through "
       "Resizing, CenterCrop, RandomCrop, RandomFlip, RandomContrast,\nRandomBrightness and "
-      "RandomInvert; the others stand in front of all layers that are trained.\n";
+      "RandomInvert; the others stand in front of all layers that are trained.\nMixUp and CutMix "
+      "mix "
+      "each image with one of its batch, and labels not; Equalization counts the numbers of all\n"
+      "images of a batch; RandAugment chooses its layers once for a batch.\n\n"
+      "With `stateful=True` LSTM, GRU and SimpleRNN, also in Bidirectional, go on from batch to "
+      "batch "
+      "where the model's\nInput says the size of all batches. States begin at 0 with each command, "
+      "and "
+      "stand in no file.\n";
   text += "\n## Layers that are refused\n\n| layer | why | instead |\n|---|---|---|\n";
   for (const RefusedLayer& refused : refused_layers()) {
     text += "| " + std::string(refused.class_name) + " | " + std::string(refused.why) + " | " +

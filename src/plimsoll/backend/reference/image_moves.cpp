@@ -1,6 +1,7 @@
 // Images resized, flipped, cropped and warped.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -210,7 +211,8 @@ ImageLoop make_crop(const NodeProblem& problem) {
   });
 }
 
-// Where an output pixel (column, row) lies in the input: (a0 · column + a1 · row + a2, b0 · …).
+// Where an output pixel (column, row) lies in the input: (a0 · column + a1 · row + a2, b0 · …),
+// both over c0 · column + c1 · row + 1.
 struct Warp {
   float a0 = 1;
   float a1 = 0;
@@ -218,9 +220,45 @@ struct Warp {
   float b0 = 0;
   float b1 = 1;
   float b2 = 0;
+  float c0 = 0;
+  float c1 = 0;
 };
 
-enum class Motion : uint8_t { kRotation, kZoom, kTranslation, kShear };
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+// The warp that takes each of four points `to` where the one of `from` is: eight equations,
+// eliminated with pivots of the largest magnitude.
+Warp perspective_of(const std::array<Point, 4>& from, const std::array<Point, 4>& to) {
+  constexpr size_t kUnknown = 8;
+  std::array<std::array<double, kUnknown + 1>, kUnknown> rows;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const auto& [x, y] = from[i];
+    const auto& [u, v] = to[i];
+    rows[2 * i] = {u, v, 1, 0, 0, 0, -x * u, -x * v, x};
+    rows[2 * i + 1] = {0, 0, 0, u, v, 1, -y * u, -y * v, y};
+  }
+  for (size_t k = 0; k < kUnknown; ++k) {
+    size_t pivot = k;
+    for (size_t i = k + 1; i < kUnknown; ++i) {
+      if (std::abs(rows[i][k]) > std::abs(rows[pivot][k])) pivot = i;
+    }
+    std::swap(rows[k], rows[pivot]);
+    for (size_t i = 0; i < kUnknown; ++i) {
+      const double factor = i == k ? 0.0 : rows[i][k] / rows[k][k];
+      for (size_t j = k; factor != 0 && j <= kUnknown; ++j) rows[i][j] -= factor * rows[k][j];
+    }
+  }
+  const auto solution = [&](size_t k) {
+    return static_cast<float>(rows[k][kUnknown] / rows[k][k]);
+  };
+  return {solution(0), solution(1), solution(2), solution(3),
+          solution(4), solution(5), solution(6), solution(7)};
+}
+
+enum class Motion : uint8_t { kRotation, kZoom, kTranslation, kShear, kPerspective };
 
 // What a warp is drawn from, and the numbers of Keras's layers made of it, in float32 like theirs.
 class Motions {
@@ -253,6 +291,9 @@ class Motions {
         return {.a1 = ops::between(width_lower_, width_upper_, second) * sign,
                 .b0 = ops::between(height_lower_, height_upper_, first) * sign};
       }
+      case Motion::kPerspective:
+        return second < ops::between(height_lower_, height_upper_, first) ? perspective(draws, row)
+                                                                          : Warp{};
     }
     return {};
   }
@@ -261,6 +302,7 @@ class Motions {
   static Motion motion_of(std::string_view name) {
     if (name == "rotation") return Motion::kRotation;
     if (name == "zoom") return Motion::kZoom;
+    if (name == "perspective") return Motion::kPerspective;
     return name == "translation" ? Motion::kTranslation : Motion::kShear;
   }
 
@@ -287,6 +329,21 @@ class Motions {
             .a2 = (width_ - 1) / 2 * (1 - across),
             .b1 = down,
             .b2 = (height_ - 1) / 2 * (1 - down)};
+  }
+
+  // Each corner's coordinates grow or shrink by a share of their own; the first corner's are 0.
+  Warp perspective(const ops::ImageDraws& draws, int64_t row) const {
+    const double right = width_ - 1;
+    const double bottom = height_ - 1;
+    const std::array<Point, 4> from = {{{0, 0}, {right, 0}, {0, bottom}, {right, bottom}}};
+    std::array<Point, 4> to = from;
+    const auto grown = [&](double at, int k) {
+      return at + at * ops::between(width_lower_, width_upper_, draws.of_row(row, k));
+    };
+    to[1].x = grown(right, 2);
+    to[2].y = grown(bottom, 3);
+    to[3] = {grown(right, 4), grown(bottom, 5)};
+    return perspective_of(from, to);
   }
 
   Motion motion_;
@@ -406,10 +463,11 @@ ImageLoop make_warp(const NodeProblem& problem) {
         const Picture<T> picture(x, n, static_cast<T>(fill));
         for (int64_t j = 0; j < y.dims[2]; ++j) {
           const auto across = static_cast<float>(j);
+          const float depth = warp.c0 * across + warp.c1 * i + 1;
           const float column =
-              fold_position(warp.a0 * across + warp.a1 * i + warp.a2, x.dims[2], mode);
+              fold_position((warp.a0 * across + warp.a1 * i + warp.a2) / depth, x.dims[2], mode);
           const float row =
-              fold_position(warp.b0 * across + warp.b1 * i + warp.b2, x.dims[1], mode);
+              fold_position((warp.b0 * across + warp.b1 * i + warp.b2) / depth, x.dims[1], mode);
           T* to = pixel<T>(y, n, unit % height, j);
           bilinear ? picture.take_between(row, column, to) : picture.take_nearest(row, column, to);
         }

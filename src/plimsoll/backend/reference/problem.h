@@ -60,6 +60,7 @@ std::span<const KernelEntry> dense_kernels();
 std::span<const KernelEntry> dense_loss_kernels();
 std::span<const KernelEntry> elementwise_kernels();
 std::span<const KernelEntry> embedding_kernels();
+std::span<const KernelEntry> image_batch_kernels();
 std::span<const KernelEntry> image_kernels();
 std::span<const KernelEntry> initializer_kernels();
 std::span<const KernelEntry> layer_norm_kernels();

@@ -24,6 +24,7 @@ const KernelEntry* find_kernel(std::string_view op) {
                                dense_loss_kernels(),
                                elementwise_kernels(),
                                embedding_kernels(),
+                               image_batch_kernels(),
                                image_kernels(),
                                initializer_kernels(),
                                layer_norm_kernels(),

@@ -55,6 +55,7 @@ constexpr std::array kLayers = {
     Entry{"Cropping1D", make_cropping1d},
     Entry{"Cropping2D", make_cropping2d},
     Entry{"Cropping3D", make_cropping3d},
+    Entry{"CutMix", make_cut_mix},
     Entry{"Dense", make_dense, {.masks = kPasses}},
     Entry{"DepthwiseConv1D", make_depthwise_conv1d},
     Entry{"DepthwiseConv2D", make_depthwise_conv2d},
@@ -64,6 +65,7 @@ constexpr std::array kLayers = {
     Entry{"ELU", make_elu, {.masks = kPasses}},
     Entry{"EinsumDense", make_einsum_dense},
     Entry{"Embedding", make_embedding, {.reads_numbers = true}},
+    Entry{"Equalization", make_equalization},
     Entry{"Flatten", make_flatten},
     Entry{"GRU", make_gru, {.calls = kWithMore}},
     Entry{"GaussianDropout", make_gaussian_dropout, {.masks = kPasses}},
@@ -83,6 +85,8 @@ constexpr std::array kLayers = {
     Entry{"LSTM", make_lstm, {.calls = kWithMore}},
     Entry{"LayerNormalization", make_layer_normalization, {.masks = kPasses}},
     Entry{"LeakyReLU", make_leaky_re_lu, {.masks = kPasses}},
+    Entry{"LocallyConnected1D", make_locally_connected1d},
+    Entry{"LocallyConnected2D", make_locally_connected2d},
     Entry{"Masking", make_masking},
     Entry{"MaxPooling1D", make_max_pooling1d},
     Entry{"MaxPooling2D", make_max_pooling2d},
@@ -90,6 +94,7 @@ constexpr std::array kLayers = {
     Entry{"Maximum", make_maximum, {.masks = kMerges}},
     Entry{"MelSpectrogram", make_mel_spectrogram},
     Entry{"Minimum", make_minimum, {.masks = kMerges}},
+    Entry{"MixUp", make_mix_up},
     Entry{"MultiHeadAttention",
           make_multi_head_attention,
           {.masks = kPasses, .calls = kWithMore, .takes_masks_off = true}},
@@ -100,6 +105,7 @@ constexpr std::array kLayers = {
     Entry{"Permute", make_permute},
     Entry{"RMSNormalization", make_rms_normalization},
     Entry{"RNN", make_rnn, {.calls = kWithMore}},
+    Entry{"RandAugment", make_rand_augment},
     Entry{"RandomBrightness", make_random_brightness},
     Entry{"RandomColorDegeneration", make_random_color_degeneration},
     Entry{"RandomColorJitter", make_random_color_jitter},
@@ -111,6 +117,7 @@ constexpr std::array kLayers = {
     Entry{"RandomGrayscale", make_random_grayscale},
     Entry{"RandomHue", make_random_hue},
     Entry{"RandomInvert", make_random_invert},
+    Entry{"RandomPerspective", make_random_perspective},
     Entry{"RandomPosterization", make_random_posterization},
     Entry{"RandomRotation", make_random_rotation},
     Entry{"RandomSaturation", make_random_saturation},
@@ -170,23 +177,16 @@ constexpr std::array kRefusals = {
 };
 
 // Keras's own, of any version, of which there is no more to say.
-constexpr std::array<std::string_view, 16> kNotTrained = {
-    "LocallyConnected1D",
-    "LocallyConnected2D",
+constexpr std::array<std::string_view, 9> kNotTrained = {
     "GRUCell",
     "LSTMCell",
     "SimpleRNNCell",
     "StackedRNNCells",
     "HashedCrossing",
     "AugMix",
-    "CutMix",
-    "Equalization",
     "MaxNumBoundingBoxes",
-    "MixUp",
     "Pipeline",
-    "RandAugment",
     "RandomElasticTransform",
-    "RandomPerspective",
 };
 
 std::string layer_name(const Config& config) {

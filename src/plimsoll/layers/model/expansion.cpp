@@ -222,6 +222,15 @@ int64_t Expansion::call_site(const Layer& layer) {
   return site_of(count == 0 ? layer.name() : fmt::format("{}#{}", layer.name(), count));
 }
 
+int Expansion::call_sites(const Layer& layer) const {
+  const auto known = site_counts_.find(layer.name());
+  return known == site_counts_.end() ? 0 : known->second;
+}
+
+void Expansion::set_call_sites(const Layer& layer, int count) {
+  site_counts_[layer.name()] = count;
+}
+
 ValueId Expansion::constant(const Layer& layer, std::string_view prefix, const ConstantData& data) {
   std::string name;
   for (int i = 0;; ++i) {

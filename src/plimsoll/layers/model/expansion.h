@@ -67,6 +67,8 @@ class Expansion {
   void set_carried(const Layer& layer, std::string_view name, ValueId next);
   void remember_logits(ValueId output, ValueId logits, Probabilities made_by);
   int64_t call_site(const Layer& layer);
+  int call_sites(const Layer& layer) const;
+  void set_call_sites(const Layer& layer, int count);
   ValueId channels_last(const Layer& layer, ValueId x);
   ValueId channels_first(const Layer& layer, ValueId x);
   ValueId constant(const Layer& layer, std::string_view prefix, const ConstantData& data);

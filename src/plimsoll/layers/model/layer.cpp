@@ -137,6 +137,10 @@ void LayerContext::set_statistic(std::string_view name, ValueId next) {
   expansion_.set_statistic(layer_, prefix_ + std::string(name), next);
 }
 
+int LayerContext::call_sites() const { return expansion_.call_sites(layer_); }
+
+void LayerContext::set_call_sites(int count) { expansion_.set_call_sites(layer_, count); }
+
 ValueId LayerContext::carried(std::string_view name, int64_t columns) {
   if (expansion_.carried_rows() == 0) {
     refuse("a stateful layer that the model calls itself, or in Bidirectional",

@@ -78,12 +78,10 @@ class LayerContext {
   LayerContext(Expansion& expansion, const Layer& layer, CallScope scope = {})
       : expansion_(expansion), layer_(layer), scope_(scope) {}
 
-  // For a layer inside of this one: its weights and nodes are this layer's under a prefix
-  // ("forward_layer/"), its masks and arguments are given.
+  // For a layer inside of this one: weights and nodes are under a prefix ("forward_layer/").
   LayerContext inside(std::string_view prefix, CallScope scope) const;
 
-  // Calls another layer, whose weights and nodes are this one's under a prefix, with everything
-  // that a call in a model has: masks that are passed on, a mask by name.
+  // Calls another layer under a prefix, with masks and what else a call in a model has.
   CallResult call(const Layer& inner, std::string_view prefix, std::span<const ValueId> inputs,
                   std::span<const ValueId> masks, const Config& arguments = Config());
 
@@ -141,6 +139,8 @@ class LayerContext {
   ValueId channels_first(ValueId x);
   // A number for random draws that depends on the layer's name and on how often it was called.
   int64_t call_site();
+  int call_sites() const;
+  void set_call_sites(int count);  // back to fewer: the same ones come again
 
   // Throws kModel: "[<layer>] expected …, received …. <next step>"
   [[noreturn]] void refuse(const std::string& expected, const std::string& received,

@@ -192,6 +192,8 @@ class StepBuilder {
   graph::Graph predict() {
     add_forward();
     for (const ModelPort& port : model_.outputs()) builder_.output(value_of(port.tensor));
+    builder_.set_stage(Stage::kUpdate);
+    expansion_.write_statistics();
     return finish();
   }
 

@@ -96,7 +96,7 @@ class ImageWarp final : public BatchMapOp {
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_alike_real(node, 1);
     expect_rank(node, 0, 4, 4);
-    read_name(node, "motion", "", {"rotation", "zoom", "translation", "shear"});
+    read_name(node, "motion", "", {"rotation", "zoom", "translation", "shear", "perspective"});
     read_name(node, "fill_mode", "reflect", {"constant", "nearest", "reflect", "wrap"});
     read_name(node, "interpolation", "bilinear", {"nearest", "bilinear"});
     read_double(node, "fill_value", -1e30, 1e30);
@@ -111,7 +111,8 @@ class ImageWarp final : public BatchMapOp {
   void gradient(GradientContext& context) const override {
     if (!context.wants(0)) return;
     refuse(
-        "random rotations, zooms, translations and shears in front of all layers that are trained",
+        "random rotations, zooms, translations, shears and perspectives in front of all layers "
+        "that are trained",
         "one after a layer with weights, which would need its gradient",
         "Move the layer to the start of the model, or freeze the layers in front of it.");
   }

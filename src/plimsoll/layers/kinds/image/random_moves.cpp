@@ -1,5 +1,5 @@
-// RandomFlip, RandomRotation, RandomZoom, RandomTranslation, RandomShear: what training does to
-// each image by a draw of its own, and evaluation leaves alone.
+// RandomFlip, RandomRotation, RandomZoom, RandomTranslation, RandomShear, RandomPerspective: what
+// training does to each image by a draw of its own, and evaluation leaves alone.
 
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/image/image_options.h"
@@ -73,6 +73,7 @@ class Warping : public Layer {
   void read_interpolation(ConfigReader& reader) {
     interpolation_ = reader.choice("interpolation", "bilinear", {"nearest", "bilinear"});
   }
+  void fill_outside() { fill_mode_ = "constant"; }
   void set_height(const Range& range) { height_ = range; }
   void set_width(const Range& range) { width_ = range; }
   void join() { joined_ = true; }
@@ -158,10 +159,30 @@ class RandomShear final : public Warping {
   }
 };
 
+class RandomPerspective final : public Warping {
+ public:
+  static constexpr std::string_view kClassName = "RandomPerspective";
+
+  explicit RandomPerspective(ConfigReader& reader) : Warping(reader, "perspective") {
+    // How often an image changes, and by how much its corners do.
+    set_height(read_range(reader, "factor", {.bounds = {0, 1}, .fallback = 1.0}));
+    const double scale = reader.number("scale", 1.0);
+    if (!(scale >= 0 && scale <= 1)) reader.refuse("scale", "0 to 1", std::to_string(scale));
+    set_width({-0.5 * scale, 0.5 * scale});
+    read_interpolation(reader);
+    read_fill_value(reader);
+    read_seed(reader);
+    fill_outside();
+  }
+};
+
 }  // namespace
 
 std::shared_ptr<const Layer> make_random_flip(const Config& config) {
   return construct_layer<RandomFlip>(config);
+}
+std::shared_ptr<const Layer> make_random_perspective(const Config& config) {
+  return construct_layer<RandomPerspective>(config);
 }
 std::shared_ptr<const Layer> make_random_rotation(const Config& config) {
   return construct_layer<RandomRotation>(config);
