@@ -294,7 +294,7 @@ def test_a_size_that_is_known_needs_proof_all_the_same(
         own = guard._guards[model]
         own.rows, own.passes = 4, False
         model.train_on_batch(X[:16], Y[:16])
-        assert own.rows == guard._ALL
+        assert own.rows == guard.ALL
     said = capsys.readouterr().err
     assert "changes with another sample" in said and "trained in" not in said
 

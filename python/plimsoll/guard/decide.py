@@ -12,7 +12,6 @@ fails is undone and done again in smaller parts.
 from __future__ import annotations
 
 import gc
-import re
 import sys
 import time
 import weakref
@@ -23,6 +22,8 @@ from plimsoll import asked
 from plimsoll.guard import proof as guard_proof
 from plimsoll.guard import saved as guard_saved
 from plimsoll.guard import sizes as guard_sizes
+from plimsoll.guard.base import ALL, Base, mib
+from plimsoll.guard.jax_guard import JaxGuard
 from plimsoll.guard.parts import (
     again,
     as_gradients,
@@ -34,30 +35,20 @@ from plimsoll.guard.parts import (
     tensors_of,
 )  # fmt: skip
 from plimsoll.guard.step import CutStep, Packing, State, build_optimizer, changing
-from plimsoll.options import size
-from plimsoll.surroundings import call_site, sees_gpu
+from plimsoll.surroundings import call_site
 
 _LOOKS_EVERY_S = 0.25  # at the peak, while nothing is cut
-_ALL = sys.maxsize  # samples of a part, where no limit is known
-_NEAR = 4  # samples of the first batch by which the layers are looked at
 
 
 class _Doubtful(Exception):
     """What is seen only when a step has been done in parts."""
 
 
-def _mib(count: int) -> str:
-    return f"{count / guard_sizes.MIB:.1f} MiB"
-
-
-class Guard:
-    """Of one compiled model; `train` stands in place of Keras's train function."""
+class Guard(Base):
+    """On TensorFlow; `train` stands in place of Keras's train function."""
 
     def __init__(self, model: Any, what: asked.Asked) -> None:
-        self._model: Callable[[], Any] = weakref.ref(model)
-        self.limit, self._inexact = size(what.memory), what.inexact
-        self._made_for = (model._compile_config, what.memory, what.inexact)
-        self._on_gpu = sees_gpu()
+        super().__init__(model, what)
         self._raises = guard_sizes.may_raise(self._on_gpu)
         self.saved: guard_saved.Saved | None = None  # states of the call that runs
         if what.restart is not None and what.restart.attempt and not self._on_gpu:
@@ -65,33 +56,11 @@ class Guard:
         self._measures = self.limit is not None and not self._on_gpu
         self._keras: Any = None
         self._steps: dict[str, CutStep] = {}
-        self.rows = 0  # samples of a part; 0: not known yet; _ALL: as many as there are
         self.passes = False  # Keras's own function runs
-        self._approved: set[str] = set()  # kinds of batches that may be cut
         self._gave_up = False  # as fewer samples do not take less
         self._over = 0  # bytes of the last step that passed the limit
-        self._is_checked = False  # whether a step of this size has been done
         self._looked = 0.0
         self._shrinks_by = 0  # bytes that Keras's own function took, above the limit
-        self._told: set[str] = set()
-        self.where = ""  # the program's call
-        self._reason = guard_proof.why_never(model)  # it has been said
-        self.is_never = bool(self._reason)
-
-    @property
-    def reason(self) -> str:
-        """Why nothing is cut; empty where a batch may be."""
-        return self._reason
-
-    def is_for(self, model: Any, what: asked.Asked) -> bool:
-        config, memory, inexact = self._made_for
-        return config is model._compile_config and memory == what.memory and inexact == what.inexact
-
-    def say(self, text: str, once: str = "") -> None:
-        """once: what is said one time, whatever its numbers are."""
-        if (once or text) not in self._told:
-            self._told.add(once or text)
-            asked.say(f"{self.where} of {self._model().name}: {text}")
 
     def begin(self, keras_function: Any, where: str, saved: guard_saved.Saved | None) -> None:
         self._keras, self.where, self.saved = keras_function, where, saved
@@ -128,17 +97,17 @@ class Guard:
         """The limit, in a step of Keras's own."""
         assert self.limit is not None
         if self._reason:
-            self.say(f"the process has passed the limit of {_mib(self.limit)}, and a batch is not "
+            self.say(f"the process has passed the limit of {mib(self.limit)}, and a batch is not "
                      f"cut into parts: {self._reason}.")  # fmt: skip
         else:
             self.passes, self._is_checked, self._shrinks_by = False, False, taken
 
     def _leave_whole(self, why: str) -> None:
         """Nothing is cut from now on."""
-        self._reason, self.passes, self.rows = why, not self._raises, _ALL
+        self.passes = not self._raises
         if self.saved is not None:
             self.saved.never(why)
-        self.say(f"a batch is not cut into parts: {why}.")
+        super()._leave_whole(why)
 
     def train(self, iterator: Any) -> Any:
         """Keras's train function: steps on batches of an iterator."""
@@ -202,7 +171,7 @@ class Guard:
             return False
         if self._killed_with(batch):
             return False
-        known = guard_sizes.remembered(self._key(packing, batch)) if self.rows == 0 else self.rows
+        known = guard_sizes.remembered(self._key(packing.key, batch)) if self.rows == 0 else self.rows
         return known is None or known >= batch
 
     def _own(
@@ -242,7 +211,7 @@ class Guard:
 
     def _eagerly(self, data: Any, whole: Callable[[], Any]) -> tuple[Any, str]:
         """A batch of which there is no graph to look at; logs, or why it was undone."""
-        self.rows = _ALL
+        self.rows = ALL
         logs, why, taken = self._own(whole, data, changing(self._model()), not self._is_checked)
         if not why:
             self._is_checked, self.passes = True, not self._raises
@@ -265,8 +234,8 @@ class Guard:
 
     def _choose(self, step: CutStep, tensors: list[Any], batch: int) -> None:
         """How many samples at a time, from what small parts take."""
-        self.rows = _ALL
-        known = guard_sizes.remembered(self._key(step.packing, batch))
+        self.rows = ALL
+        known = guard_sizes.remembered(self._key(step.packing.key, batch))
         killed = self._killed_with(batch)
         measures = self._measures and not step.acts and not self._model().run_eagerly
         if known is not None:
@@ -293,7 +262,7 @@ class Guard:
         """Samples at a time with which the kernel has killed the program; 0: it has not."""
         return 0 if self.saved is None else self.saved.killed_with(batch)
 
-    def _mark(self, data: Any, rows: int = _ALL) -> None:
+    def _mark(self, data: Any, rows: int = ALL) -> None:
         """Before a step, so that the next start of the program knows what this one has died of."""
         if self.saved is not None:
             batch = guard_saved.samples_of(data)
@@ -311,19 +280,6 @@ class Guard:
             if found is not None and found.live is not None:
                 return max(rows, 1)  # what was taken stays taken: smaller ones show nothing
         return 0
-
-    def _key(self, packing: Packing, batch: int) -> str:
-        import keras
-
-        model = self._model()
-        layers = [f"{type(one).__module__}.{type(one).__qualname__}"
-                  for one in guard_proof.layers_of(model)]  # fmt: skip
-        weights = [(tuple(one.shape), str(one.dtype)) for one in model.variables]
-        loss = re.sub(r"0x[0-9a-f]+", "", str(model.loss))
-        return guard_sizes.digest(
-            layers, weights, packing.key, batch, self.limit, keras.__version__, loss,
-            type(model.optimizer).__qualname__, self._on_gpu, model.run_eagerly, model.jit_compile,
-        )  # fmt: skip
 
     def _measured(self, step: CutStep, tensors: list[Any], batch: int) -> int:
         assert self.limit is not None
@@ -362,7 +318,7 @@ class Guard:
         failed = False
         live, sums, kept = None, 0, 0
         try:
-            flat, small, predictions = step.part([one[:rows] for one in tensors], ones(step), 1.0)
+            flat, small, predictions = step.part([one[:rows] for one in tensors], ones(step.traced), 1.0)
             most = guard_sizes.live(resets=False)
             live = None if held is None or most is None else most - held
             sums = sum(bytes_of(one) for one in flat)
@@ -376,24 +332,6 @@ class Guard:
             before.restore()
         taken = guard_sizes.peak()
         return None if failed else guard_sizes.Found(taken, taken - base, live, sums, kept)
-
-    def _may_cut(self, step: CutStep, tensors: list[Any], rows: int) -> bool:
-        """Whether parts give what the whole gives; says why not, and what differs where they do."""
-        few = [one[: min(max(rows, 2), _NEAR)] for one in tensors]
-        why = "; ".join(step.traced.doubts) or self._coupled(step, few)
-        if why and not self._inexact:
-            self._leave_whole(f"{why}. --inexact cuts it all the same")
-            return False
-        differs = [f"it is cut all the same (--inexact), though {why}"] if why else []
-        if step.has_statistics:
-            differs.append("BatchNormalization takes its statistics of a part")
-        if step.draws():
-            differs.append("random layers draw other numbers")
-        if step.acts:
-            differs.append(f"its {step.acts} runs in each part")
-        if differs:
-            self.say(f"in parts it differs from a whole batch: {'; '.join(differs)}.")
-        return True
 
     def _coupled(self, step: CutStep, tensors: list[Any]) -> str:
         modes = [False] if step.has_statistics or step.draws() else [False, True]
@@ -417,14 +355,6 @@ class Guard:
             before.restore()
         return next((one for one in found if one), "")
 
-    def _is_approved(self, step: CutStep, tensors: list[Any], rows: int) -> bool:
-        """As _may_cut, asked once for batches of a kind."""
-        key = step.packing.key
-        if self._reason or (key not in self._approved and not self._may_cut(step, tensors, rows)):
-            return False
-        self._approved.add(key)
-        return True
-
     def _train(
         self, step: CutStep, tensors: list[Any], batch: int, whole_batch: Callable[[], Any]
     ) -> Any:
@@ -433,7 +363,7 @@ class Guard:
             rows = guard_sizes.even(batch, min(self.rows, batch))
             if rows < batch and not self._is_approved(step, tensors, rows):
                 rows = batch
-            if self.rows == _ALL and not self._on_gpu:
+            if self.rows == ALL and not self._on_gpu:
                 logs, why, taken = self._own(
                     whole_batch, tensors, step.variables(), not self._is_checked
                 )
@@ -486,20 +416,11 @@ class Guard:
         model = self._model()
         return [*model.trainable_variables, *model.optimizer.variables]
 
-    def _shrink(self, step: CutStep, tensors: list[Any], rows: int, why: str) -> None:
-        """After a step that failed and was undone."""
+    def _no_memory(self, text: str) -> Exception:
         import tensorflow as tf
 
-        if rows == 1 or self._reason or not self._is_approved(step, tensors, -(-rows // 2)):
-            raise tf.errors.ResourceExhaustedError(
-                None, None,
-                f"{self.where} of {self._model().name}: a step with {rows} samples at a time does "
-                f"not fit ({why}), and the batch is not cut further"
-                f"{': ' + self._reason if self._reason else ''}. Name a smaller batch_size.",
-            )  # fmt: skip
-        self.rows, self._is_checked = -(-rows // 2), False
-        self.say(f"a step with {rows} samples at a time does not fit ({why}): it was undone, and "
-                 f"is done again with {self.rows} at a time.")  # fmt: skip
+        error: Exception = tf.errors.ResourceExhaustedError(None, None, text)
+        return error
 
     def _done(self, step: CutStep, tensors: list[Any], rows: int, taken: int) -> None:
         """What the step took, against the limit."""
@@ -510,13 +431,11 @@ class Guard:
         if self._is_checked:
             return
         self._is_checked = True
-        guard_sizes.remember(self._key(step.packing, batch), rows, taken)
+        guard_sizes.remember(self._key(step.packing.key, batch), rows, taken)
         if rows >= batch:
-            self.passes = not self._raises and self.rows == _ALL
+            self.passes = not self._raises and self.rows == ALL
         else:
-            most = f", {_mib(taken)} at most" if taken else ""
-            parts = -(-batch // rows)
-            self.say(f"a batch of {batch} samples is trained in {parts} parts of {rows}{most}.")
+            self._say_parts(batch, rows, taken)
 
     def _fewer(self, step: CutStep, tensors: list[Any], rows: int, taken: int) -> bool:
         """After a step that passed the limit. False: the next ones are as they were."""
@@ -527,14 +446,14 @@ class Guard:
         guard_sizes.release()
         if self._gave_up or rows == 1 or not is_lower:
             self._gave_up = True
-            self.say(f"the process takes {_mib(taken)}, above the limit of {_mib(self.limit)}, "
+            self.say(f"the process takes {mib(taken)}, above the limit of {mib(self.limit)}, "
                      f"also with {rows} samples at a time.", "also")  # fmt: skip
             return False
         if not self._is_approved(step, tensors, fewer):
             return False
         self.rows, self._is_checked = fewer, False
-        self.say(f"a step with {rows} samples at a time took {_mib(taken)}, above the limit of "
-                 f"{_mib(self.limit)}: the next ones have fewer.")  # fmt: skip
+        self.say(f"a step with {rows} samples at a time took {mib(taken)}, above the limit of "
+                 f"{mib(self.limit)}: the next ones have fewer.")  # fmt: skip
         return True
 
     def _parts(
@@ -549,7 +468,7 @@ class Guard:
         import tensorflow as tf
 
         pieces = [[one[at : at + rows] for one in tensors] for at in range(0, batch, rows)]
-        shares = shares_of(step, pieces, batch)
+        shares = shares_of(step.traced, pieces, batch, step.counts)
         sparse: list[list[Any]] = []
         predictions: list[list[list[Any]]] = []
         for index, piece in enumerate(pieces):
@@ -578,23 +497,25 @@ class Guard:
         return logs
 
 
-_guards: weakref.WeakKeyDictionary[Any, Guard] = weakref.WeakKeyDictionary()
+_guards: weakref.WeakKeyDictionary[Any, Guard | JaxGuard] = weakref.WeakKeyDictionary()
+_GUARDS: dict[str, Any] = {"tensorflow": Guard, "jax": JaxGuard}
 
 
-def _of(model: Any, what: asked.Asked) -> Guard | None:
+def _of(model: Any, what: asked.Asked) -> Guard | JaxGuard | None:
     keras: Any = sys.modules["keras"]
-    if keras.backend.backend() != "tensorflow":
+    cls = _GUARDS.get(keras.backend.backend())
+    if cls is None:
         return None
     found = _guards.get(model)
     if found is None or not found.is_for(model, what):
-        found = _guards[model] = Guard(model, what)
+        found = _guards[model] = cls(model, what)
     return found
 
 
 def how(model: Any) -> str:
     """In which way Keras trains it, for the line that says so."""
     keras: Any = sys.modules["keras"]
-    if keras.backend.backend() != "tensorflow":
+    if keras.backend.backend() not in _GUARDS:
         return f"untouched (on {keras.backend.backend()} a batch is not cut into parts)"
     why = guard_proof.why_never(model)
     if why:
@@ -635,6 +556,8 @@ def run(model: Any, method: str, in_keras: Callable[[], Any], what: asked.Asked)
     if guard is None:
         return in_keras()
     where = f"{call_site()}: {method}"
+    if isinstance(guard, JaxGuard):
+        return guard.run(in_keras, where)
     saved = guard_saved.begin(model, where) if method == "fit" else None
     try:
         return _run(guard, model, in_keras, where, saved)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from plimsoll.guard.step import CutStep
+from plimsoll.guard.weighed import Traced
 
 
 def tensors_of(data: Any) -> tuple[Any, list[Any], str]:
@@ -51,18 +53,23 @@ def bytes_of(tensor: Any) -> int:
     return int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
 
 
-def ones(step: CutStep) -> list[float]:
-    return [1.0] * max(1, len(step.traced.shares))
+def ones(traced: Traced) -> list[float]:
+    return [1.0] * max(1, len(traced.shares))
 
 
-def shares_of(step: CutStep, pieces: list[list[Any]], batch: int) -> list[list[float]]:
-    """The share that each part has in each loss."""
-    kinds = [step.traced.shares[index] for index in sorted(step.traced.shares)]
+def shares_of(
+    traced: Traced, pieces: list[list[Any]], batch: int, counts_of: Callable[[list[Any]], Any]
+) -> list[list[float]]:
+    """The share that each part has in each loss.
+
+    counts_of: of a part, what each of the losses is divided by; asked where it has to be known.
+    """
+    kinds = [traced.shares[index] for index in sorted(traced.shares)]
     if len(pieces) == 1:
-        return [ones(step)]
+        return [ones(traced)]
     counts: list[Any] = [[0.0] * len(kinds)] * len(pieces)
     if "counted" in kinds:
-        counts = [step.counts(piece) for piece in pieces]
+        counts = [counts_of(piece) for piece in pieces]
     found = []
     for piece, own in zip(pieces, counts):
         share = int(piece[0].shape[0]) / batch

@@ -46,14 +46,38 @@ _KNOWN: dict[str, frozenset[str]] = {
     "apply_mask": frozenset(("98f37d9ed010",)),
     "CompileLoss.call": frozenset(("054ba0c69a68",)),
     "TensorFlowTrainer.train_step": frozenset(("813886f3900a",)),
+    "JAXTrainer.train_step": frozenset(("adc761ceb4f4",)),
+    "JAXTrainer.compute_loss_and_updates": frozenset(("da45f10f24d9",)),
+    "JAXTrainer._update_metrics_variables": frozenset(("b937bdbbeca4",)),
+    "Layer.stateless_call": frozenset(("45d600979bf0",)),
+    "Trainer.stateless_compute_loss": frozenset(("82e4afcc3854",)),
+    "BaseOptimizer.stateless_apply": frozenset(("b50aac0ce6c5",)),
     "Trainer.compute_loss": frozenset(("4790cee86b4f",)),
     "Layer.__call__": frozenset(("eb1b6d55cb9c",)),
     "Trainer.compute_metrics": frozenset(("f81951b1dd49",)),
 }
 
 
+def is_on_jax() -> bool:
+    """Whether Keras computes with JAX."""
+    import keras
+
+    return bool(keras.backend.backend() == "jax")
+
+
+_STEP = ("train_step", "make_train_function", "_compute_loss", "_make_function")
+_STEP_OF_JAX = ("train_step", "compute_loss_and_updates", "_update_metrics_variables")
+_STATELESS = (*_STEP_OF_JAX, "stateless_call", "stateless_compute_loss")
+
+
+def rank_of(tensor: Any) -> int | None:
+    """Axes of a tensor, where they are known."""
+    shape = tensor.shape
+    rank: int | None = shape.rank if hasattr(shape, "rank") else len(shape)
+    return rank
+
+
 def _known_functions() -> dict[str, Any]:
-    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
     from keras.src.layers.layer import Layer
     from keras.src.losses import loss
     from keras.src.trainers.compile_utils import CompileLoss
@@ -63,11 +87,30 @@ def _known_functions() -> dict[str, Any]:
         "Loss.__call__": loss.Loss.__call__, "apply_mask": loss.apply_mask,
         "reduce_weighted_values": loss.reduce_weighted_values,
         "reduce_values": loss.reduce_values, "CompileLoss.call": CompileLoss.call,
-        "TensorFlowTrainer.train_step": TensorFlowTrainer.train_step,
         "Trainer.compute_loss": Trainer.compute_loss,
         "Trainer.compute_metrics": Trainer.compute_metrics,
         "Layer.__call__": inspect.unwrap(Layer.__call__),
+        **(_functions_of_jax() if is_on_jax() else _functions_of_tensorflow()),
     }  # fmt: skip
+
+
+def _functions_of_tensorflow() -> dict[str, Any]:
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+
+    return {"TensorFlowTrainer.train_step": TensorFlowTrainer.train_step}
+
+
+def _functions_of_jax() -> dict[str, Any]:
+    from keras.src.backend.jax.trainer import JAXTrainer
+    from keras.src.layers.layer import Layer
+    from keras.src.optimizers.base_optimizer import BaseOptimizer
+    from keras.src.trainers.trainer import Trainer
+
+    found = {f"JAXTrainer.{name}": getattr(JAXTrainer, name) for name in _STEP_OF_JAX}
+    found["Layer.stateless_call"] = inspect.unwrap(Layer.stateless_call)
+    found["Trainer.stateless_compute_loss"] = Trainer.stateless_compute_loss
+    found["BaseOptimizer.stateless_apply"] = BaseOptimizer.stateless_apply
+    return found
 
 
 @functools.cache
@@ -103,16 +146,37 @@ def is_keras_own(thing: Any) -> bool:
     return type(thing).__module__.startswith("keras.src.")
 
 
+def _why_spread(model: Any) -> str:
+    """Where TensorFlow trains it at several places at once."""
+    if model.distribute_strategy.num_replicas_in_sync > 1:
+        return "it is trained by several replicas at once"
+    return ""
+
+
+def _why_spread_on_jax() -> str:
+    """Where what holds the weights is more than arrays of one device."""
+    import keras
+    from keras.src.backend.config import is_nnx_enabled
+
+    if keras.distribution.distribution() is not None:
+        return "its arrays are spread over devices (keras.distribution)"
+    if is_nnx_enabled():
+        return "its variables are those of Flax (KERAS_NNX_ENABLED)"
+    return ""
+
+
 def why_never(model: Any) -> str:
     """What no option changes: the step is not Keras's own, or cannot be done in two halves."""
-    for name in ("train_step", "make_train_function", "_compute_loss", "_make_function"):
+    on_jax = is_on_jax()
+    for name in (*_STEP, *(_STATELESS if on_jax else ())):
         if _is_own(model, name):
             return f"it has a {name} of its own"
     unknown = unknown_keras()
     if unknown:
         return unknown
-    if model.distribute_strategy.num_replicas_in_sync > 1:
-        return "it is trained by several replicas at once"
+    spread = _why_spread_on_jax() if on_jax else _why_spread(model)
+    if spread:
+        return spread
     if model.optimizer is None:
         return "it has no optimizer"
     for layer in layers_of(model):
@@ -123,6 +187,9 @@ def why_never(model: Any) -> str:
 
 def why_not_model(model: Any) -> str:
     """What is not proved of the model beside its losses."""
+    for variable in model.trainable_variables:
+        if getattr(variable, "overwrite_with_gradient", False):
+            return f"{variable.path} is overwritten with its gradient"
     if _is_own(model, "compute_loss"):
         return "it has a compute_loss of its own"
     if getattr(model, "_losses_override", None):
@@ -151,7 +218,7 @@ def are_added(model: Any, y_pred: list[Any]) -> bool:
     """Whether metrics may be told of a batch in parts."""
     if _is_own(model, "compute_metrics") or _is_own(model, "get_metrics_result"):
         return False
-    if any(tensor.shape.rank is None or tensor.shape.rank < 2 for tensor in y_pred):
+    if any((rank_of(tensor) or 0) < 2 for tensor in y_pred):
         return False
     compiled = model._compile_metrics
     if compiled is None:
@@ -186,7 +253,7 @@ def is_called_by_keras(loss: Any) -> bool:
 
 def _ranks_agree(y_true: Any, y_pred: Any, of_classes: bool) -> bool:
     """Whether nothing is spread over the axis of samples."""
-    true, pred = y_true.shape.rank, y_pred.shape.rank
+    true, pred = rank_of(y_true), rank_of(y_pred)
     if true is None or pred is None or true < 1 or pred < 2:
         return False
     if of_classes:
@@ -211,7 +278,7 @@ def why_not_loss(loss: Any, y_true: Any, y_pred: Any, sample_weight: Any) -> str
         return f"loss {name} has the reduction {loss.reduction}"
     if any(not hasattr(one, "shape") for one in (y_true, y_pred)):
         return f"loss {name} is one of several outputs at once"
-    if sample_weight is not None and sample_weight.shape.rank is None:
+    if sample_weight is not None and rank_of(sample_weight) is None:
         return f"sample weights of loss {name} have no known rank"
     wraps = type(loss).call is LossFunctionWrapper.call
     function = _name_in_keras(getattr(loss, "fn", None)) if wraps else ""
@@ -228,17 +295,27 @@ def why_not_loss(loss: Any, y_true: Any, y_pred: Any, sample_weight: Any) -> str
 
 def _why_not_graph(loss: Any, name: str, y_true: Any, y_pred: Any) -> str:
     """Of a function of the program's."""
+    look = _why_not_jaxpr if is_on_jax() else _why_not_tensorflow_graph
+    try:
+        why = look(loss, y_true, y_pred)
+    except Exception as error:
+        return f"loss {name} cannot be looked at ({type(error).__name__})"
+    return f"loss {name} is not proved to be a mean over samples: {why}" if why else ""
+
+
+def _why_not_tensorflow_graph(loss: Any, y_true: Any, y_pred: Any) -> str:
     import tensorflow as tf
 
     specs = [tf.TensorSpec([None, *one.shape[1:]] if one.shape.rank else one.shape, loss.dtype)
              for one in (y_true, y_pred)]  # fmt: skip
     function = tf.function(loss.call, autograph=False)
-    try:
-        concrete = function.get_concrete_function(*specs)
-    except Exception as error:
-        return f"loss {name} cannot be looked at ({type(error).__name__})"
-    why = guard_graph.why_not(concrete)
-    return f"loss {name} is not proved to be a mean over samples: {why}" if why else ""
+    return guard_graph.why_not(function.get_concrete_function(*specs))
+
+
+def _why_not_jaxpr(loss: Any, y_true: Any, y_pred: Any) -> str:
+    from plimsoll.guard import jax_graph
+
+    return jax_graph.why_not(loss.call, [tuple(one.shape) for one in (y_true, y_pred)], loss.dtype)
 
 
 def coupled(forward: Callable[[list[Any]], Any], tensors: list[Any], draws: bool) -> str:
@@ -248,8 +325,7 @@ def coupled(forward: Callable[[list[Any]], Any], tensors: list[Any], draws: bool
     samples. draws: whether layers draw at random.
     """
     import numpy as np
-    import tensorflow as tf
-    from keras import tree
+    from keras import backend, ops, tree
 
     rows = int(tensors[0].shape[0])
     if rows < 2:
@@ -259,8 +335,9 @@ def coupled(forward: Callable[[list[Any]], Any], tensors: list[Any], draws: bool
         return [np.asarray(one, "float64") for one in tree.flatten(forward(part))]
 
     def changed(one: Any) -> Any:
-        last = one[-1:] * -3 + 1 if one.dtype.is_floating else one[:1]
-        return tf.concat([one[:-1], last], 0)
+        is_number = backend.is_float_dtype(backend.standardize_dtype(one.dtype))
+        last = one[-1:] * -3 + 1 if is_number else one[:1]
+        return ops.concatenate([one[:-1], last], 0)
 
     whole, again = ask(tensors), ask(tensors)
     if not all(np.array_equal(one, other, equal_nan=True) for one, other in zip(whole, again)):

@@ -15,8 +15,6 @@ import resource
 import tempfile
 from typing import Any
 
-from plimsoll import _core
-
 MIB = 1 << 20
 _FIXED = 24 * MIB  # by how much equal steps differ, from one to the next
 _VARIES = 0.2  # of what a part takes, without a pool
@@ -57,6 +55,8 @@ def release() -> None:
 
 def peak() -> int:
     """Bytes of the process at their highest since the last reset."""
+    from plimsoll import _core
+
     return _core.process_memory_peak()
 
 
@@ -195,6 +195,8 @@ def may_raise(sees_gpu: bool) -> bool:
 def lower(limit: int | None, kills: int) -> int | None:
     """What a program keeps to after the kernel has killed it so often: less than it was given, by
     what a step takes more than was measured, and no more than the process may use."""
+    from plimsoll import _core
+
     available = _core.parse_memory("100%") or limit
     if available is None:
         return None

@@ -23,112 +23,9 @@ from typing import Any
 
 from plimsoll.guard import graph as guard_graph
 from plimsoll.guard import proof as guard_proof
+from plimsoll.guard.weighed import Traced, losses_of, moving_statistics, seeds_of
 
 _LOSSES = 1024  # of a model, at most
-
-
-class _Traced:
-    """What is learnt when a part is traced."""
-
-    def __init__(self) -> None:
-        self.doubts: dict[str, None] = {}  # why parts may differ from the whole
-        self.shares: dict[int, str] = {}  # of each loss: "rows", "sum" or "counted"
-        self.proofs: dict[int, str] = {}  # of each loss: why there is none
-        self.kinds: list[str] = []  # of the gradients: "dense", "rows" or "none"
-        self.tells_outputs = False  # whether Keras tells trackers of the outputs' losses
-        self.structure: Any = None  # of the predictions
-
-    def doubt(self, why: str) -> None:
-        if why:
-            self.doubts[why] = None
-
-
-class _Weighed:
-    """In place of one of a model's losses: its value times the share of the part."""
-
-    def __init__(self, index: int, own: Any, share: Any, rows: Any, traced: _Traced) -> None:
-        self._index, self._own, self._share = index, own, share
-        self._rows, self._traced = rows, traced
-        self.value: Any = None  # Keras's, without the share
-        self.count: Any = None  # what it is divided by, up to a factor that all parts have
-
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        import tensorflow as tf
-
-        traced, index = self._traced, self._index
-        if index not in traced.proofs:
-            traced.proofs[index] = guard_proof.why_not_loss(
-                self._own, y_true, y_pred, sample_weight
-            )
-        traced.doubt(traced.proofs[index])
-        traced.shares[index] = "rows"
-        if guard_proof.is_called_by_keras(self._own):
-            value, count = self._by_keras(y_true, y_pred, sample_weight)
-        else:
-            value, count = self._own(y_true, y_pred, sample_weight), self._rows
-        self.value = value
-        self.count = tf.cast(count, tf.float32)
-        return value * tf.cast(self._share, value.dtype)
-
-    def _by_keras(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, Any]:
-        """As Keras's Loss.__call__; and what of the part its value was divided by."""
-        from keras.src import backend, ops, tree
-        from keras.src.losses import loss as keras_loss
-
-        own = self._own
-        masks = [backend.get_keras_mask(y_pred)]
-        with ops.name_scope(own.name):
-            y_pred, y_true = (
-                tree.map_structure(lambda one: ops.convert_to_tensor(one, dtype=own.dtype), values)
-                for values in (y_pred, y_true)
-            )
-            values = own.call(y_true, y_pred)
-            masks.append(backend.get_keras_mask(values))
-            known = [one for one in masks if one is not None]
-            mask = known[0] & known[1] if len(known) == 2 else (known or [None])[0]
-            value = keras_loss.reduce_weighted_values(
-                values, sample_weight=sample_weight, mask=mask, reduction=own.reduction,
-                dtype=own.dtype,
-            )  # fmt: skip
-        self._traced.doubt(self._odd(values, sample_weight, mask))
-        return value, self._count(values, sample_weight, mask)
-
-    def _count(self, values: Any, sample_weight: Any, mask: Any) -> Any:
-        import tensorflow as tf
-        from keras import ops
-        from keras.src.losses import loss as keras_loss
-
-        own, shares = self._own, self._traced.shares
-        if own.reduction == "sum":
-            shares[self._index] = "sum"
-            return tf.ones(())
-        if mask is None and (own.reduction != "mean_with_sample_weight" or sample_weight is None):
-            return self._rows
-        shares[self._index] = "counted"
-        if own.reduction != "mean_with_sample_weight":
-            return tf.reduce_sum(tf.cast(mask, tf.float32))
-        weight, kept = (
-            None if one is None else ops.convert_to_tensor(one, dtype=own.dtype)
-            for one in (sample_weight, mask)
-        )
-        weight = keras_loss.apply_mask(weight, kept, dtype=values.dtype, reduction=own.reduction)
-        return tf.reduce_sum(tf.cast(weight, tf.float32))
-
-    def _odd(self, values: Any, sample_weight: Any, mask: Any) -> str:
-        """Shapes with which a weight is spread over samples, or a value is not a sample's."""
-        from keras import ops
-        from keras.src.losses.loss import squeeze_or_expand_to_same_rank
-
-        name = self._own.name
-        if values.shape.rank is None or values.shape.rank < 1:
-            return f"loss {name} returns one value for all samples"
-        weights = [ops.convert_to_tensor(one) for one in (sample_weight, mask) if one is not None]
-        pairs = [(values, one) for one in weights] + [tuple(weights)] * (len(weights) == 2)
-        for one, other in pairs:
-            left, right = squeeze_or_expand_to_same_rank(one, other)
-            if left.shape.rank != right.shape.rank:
-                return f"loss {name} is given weights {other.shape} for values {values.shape}"
-        return ""
 
 
 def _compiled(model: Any, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -273,10 +170,10 @@ class CutStep:
     def __init__(self, model: Any, packing: Packing, first: list[Any]) -> None:
         """first: the tensors of one sample, by which a model that is not built yet is built."""
         self._model = weakref.ref(model)
-        self.packing, self.traced = packing, _Traced()
+        self.packing, self.traced = packing, Traced()
         if not all(layer.built for layer in guard_proof.layers_of(model)):
             self._build(model, first)
-        self._moving = _moving_statistics(model)
+        self._moving = moving_statistics(model)
         self.weights = list(model.trainable_weights)  # Keras's function keeps to these too
         self.sums: list[Any] = []  # accumulators, once a batch has been cut
         self.gathers = False
@@ -352,7 +249,7 @@ class CutStep:
     def watched(self) -> set[int]:
         """Variables, by id, that should be as they were when a part is done."""
         model = self.model
-        excused = {id(one) for one in self._moving} | {id(one) for one in _seeds(model)}
+        excused = {id(one) for one in self._moving} | {id(one) for one in seeds_of(model)}
         found = [*model.non_trainable_variables, *self._foreign]
         return {id(one) for one in found} - excused
 
@@ -375,7 +272,7 @@ class CutStep:
         return lambda tensors: compiled(*tensors)
 
     def draws(self) -> bool:
-        return bool(_seeds(self.model))
+        return bool(seeds_of(self.model))
 
     def _forward(self, tensors: Iterable[Any], training: bool) -> tuple[Any, ...]:
         from keras.src.trainers.data_adapters import data_adapter_utils
@@ -413,21 +310,11 @@ class CutStep:
         self, y: Any, y_pred: Any, weight: Any, shares: Any, rows: Any
     ) -> tuple[Any, list[Any], list[Any]]:
         import tensorflow as tf
-        from keras import tree
 
         compiled = self.model._compile_loss
         if not compiled.built:  # in a graph that is thrown away: it tells trackers of the loss
             self._build_losses(compiled, y, y_pred, weight)
-        self.traced.tells_outputs = tree.is_nested(y) or tree.is_nested(y_pred)
-        losses, metrics = compiled._flat_losses, compiled._metrics
-        mine = [_Weighed(index, one.loss, shares[index], rows, self.traced)
-                for index, one in enumerate(losses)]  # fmt: skip
-        compiled._flat_losses = [one._replace(loss=own) for one, own in zip(losses, mine)]
-        compiled._metrics = [None] * len(metrics)
-        try:
-            total = compiled(y, y_pred, weight)
-        finally:
-            compiled._flat_losses, compiled._metrics = losses, metrics
+        total, mine = losses_of(self.model, self.traced, y, y_pred, weight, shares, rows)
         return total, [one.value for one in mine], [tf.reshape(one.count, ()) for one in mine]
 
     def _build_losses(self, compiled: Any, y: Any, y_pred: Any, weight: Any) -> None:
@@ -603,25 +490,3 @@ def _with_mask(tensor: Any) -> list[Any]:
 
     mask = backend.get_keras_mask(tensor)
     return [tensor] if mask is None else [tensor, mask]
-
-
-def _moving_statistics(model: Any) -> list[Any]:
-    """Of layers that take statistics of the batch which they are given."""
-    import keras
-
-    return [
-        variable
-        for layer in guard_proof.layers_of(model)
-        if isinstance(layer, keras.layers.BatchNormalization) and layer.built
-        for variable in layer.non_trainable_variables
-        if variable is getattr(layer, "moving_mean", None)
-        or variable is getattr(layer, "moving_variance", None)
-    ]
-
-
-def _seeds(model: Any) -> list[Any]:
-    found = []
-    for layer in guard_proof.layers_of(model):
-        for generator in getattr(layer, "_seed_generators", None) or []:
-            found.append(generator.state)
-    return found

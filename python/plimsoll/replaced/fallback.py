@@ -211,8 +211,10 @@ class Call:
 
 def is_guarded(what: asked.Asked, method: str) -> bool:
     """Whether Keras's own steps are kept inside the limit."""
-    asks = what.memory is not None or what.engine == "keras" or what.restart is not None
-    return asks and method in ("fit", "train_on_batch") and not reason_of_engine()
+    needs_engine = what.memory is not None or what.restart is not None  # to read sizes
+    if method not in ("fit", "train_on_batch") or not (needs_engine or what.engine == "keras"):
+        return False
+    return not needs_engine or not reason_of_engine()
 
 
 def is_left(model: Any, method: str) -> bool:
