@@ -23,6 +23,8 @@ ROWS = 44  # two batches and a short last one
 X, Y = normal(ROWS, 6), normal(ROWS, 3, seed=2)
 WEIGHTS = np.random.default_rng(5).uniform(0, 2, ROWS).astype("float32")
 LABELS, WORDS = classes(ROWS, 3), classes(ROWS * 7, 9, seed=4).reshape(ROWS, 7)
+ON_GPU = jax.default_backend() != "cpu"  # tools/gpu_check runs some of this there
+jax.config.update("jax_default_matmul_precision", "highest")
 NO_MEMORY = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
 
 
@@ -151,8 +153,17 @@ def everything() -> Any:
         keras.Input((6,)), L.Dense(5, "tanh"), L.BatchNormalization(), L.GaussianNoise(0.1),
         L.Dense(3),
     ])  # fmt: skip
-    model.compile("adam", "mse", metrics=["mae", lambda true, predicted: ops.max(predicted)])
+    model.compile(keras.optimizers.Adam(epsilon=1e-3), "mse",
+                  metrics=["mae", lambda true, predicted: ops.max(predicted)])  # fmt: skip
     return model
+
+
+def assert_same(one: Any, other: Any) -> None:
+    """To the bit; on a GPU each compilation chooses the order of sums anew."""
+    if ON_GPU:
+        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(other, one)
 
 
 def values_of(model: Any) -> list[Any]:
@@ -167,9 +178,9 @@ def test_a_whole_batch_is_that_of_keras(monkeypatch: pytest.MonkeyPatch) -> None
         history = own_fit()(whole, X, Y, **given).history
         received = ours.fit(X, Y, **given).history
     for name, values in history.items():
-        np.testing.assert_allclose(received[name], values, rtol=1e-6, err_msg=name)
+        np.testing.assert_allclose(received[name], values, rtol=1e-5, err_msg=name)
     for one, other in zip(values_of(whole), values_of(ours), strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-5)
 
 
 def failing_at(count: int, own: Any, error: Exception = NO_MEMORY) -> Any:
@@ -208,8 +219,9 @@ def test_a_failed_step_leaves_nothing(
     assert "with 4 samples at a time does not fit (JaxRuntimeError): it was undone" in said
     (values, history), (others, received) = found
     for one, other in zip(values, others, strict=True):
-        np.testing.assert_array_equal(other, one)
-    assert history == received
+        assert_same(one, other)
+    for name, one in history.items():
+        assert_same(one, received[name])
 
 
 @pytest.mark.parametrize("phase", ["part", "told", "update"])
@@ -257,7 +269,7 @@ class Large(L.Layer):
     def call(self, inputs: Any) -> Any:
         if not isinstance(inputs.shape[0], int) or inputs.shape[0] <= 3:
             return inputs
-        line = jax.numpy.arange(1 << 22, dtype="float32") * inputs[0, 0]
+        line = jax.numpy.arange(1 << 20, dtype="float32") * inputs[0, 0]
         wide = jax.numpy.sin(line[:, None] * line[None, :])
         return inputs + 0 * ops.max(jax.numpy.cumsum(wide, axis=0)[::7])
 

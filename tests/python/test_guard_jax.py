@@ -1,0 +1,21 @@
+"""Keras's own training on JAX in parts, where memory runs out (jax_guard_side.py)."""
+
+from pathlib import Path
+
+import pytest
+from on_jax import needs_jax, run_on_jax
+
+GROUPS = {
+    "parts": "parts_give",
+    "faults": "whole_batch or leaves_nothing or for_good or no_lack or real_failure",
+    "proofs": "not_proved or inexact or proves",
+    "rest": "not (parts_give or whole_batch or leaves_nothing or for_good or no_lack or "
+            "real_failure or not_proved or inexact or proves)",
+}  # fmt: skip
+
+
+@needs_jax
+@pytest.mark.slow
+@pytest.mark.parametrize("group", GROUPS)
+def test_in_a_process_on_jax(group: str, package: Path) -> None:
+    run_on_jax("jax_guard_side.py", package, "-k", GROUPS[group])
