@@ -1,7 +1,7 @@
 """The checks of tools/gpu_check on JAX: Keras's own steps on a GPU whose memory runs out.
 
 Each is run in a process of its own whose GPU memory is limited before JAX is loaded (`memory`,
-MiB). Weights are compared with those of plain `jax.grad`, few samples at a time, beside the package.
+MiB). Weights are compared with those of plain `jax.grad`, few samples at a time.
 """
 
 from __future__ import annotations
@@ -129,6 +129,7 @@ def network(size: int, filters: int) -> Any:
 def resource_exhausted() -> None:
     """A tensor larger than any memory, for more than four samples."""
     begin()
+    import jax
     import jax.numpy as jnp
     import keras
 
@@ -136,7 +137,7 @@ def resource_exhausted() -> None:
         def call(self, inputs: Any) -> Any:
             if not isinstance(inputs.shape[0], int) or inputs.shape[0] <= FEW:
                 return inputs
-            line = jnp.arange(1 << 19, dtype="float32") * inputs[0, 0]
+            line = jnp.arange(1 << 19, dtype="float32") * jax.lax.stop_gradient(inputs[0, 0])
             wide = jnp.cumsum(jnp.sin(line[:, None] * line[None, :]), axis=0)
             return inputs + 0 * jnp.max(wide[::7])
 

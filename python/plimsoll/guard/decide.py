@@ -171,7 +171,9 @@ class Guard(Base):
             return False
         if self._killed_with(batch):
             return False
-        known = guard_sizes.remembered(self._key(packing.key, batch)) if self.rows == 0 else self.rows
+        known = (
+            guard_sizes.remembered(self._key(packing.key, batch)) if self.rows == 0 else self.rows
+        )
         return known is None or known >= batch
 
     def _own(
@@ -318,7 +320,9 @@ class Guard(Base):
         failed = False
         live, sums, kept = None, 0, 0
         try:
-            flat, small, predictions = step.part([one[:rows] for one in tensors], ones(step.traced), 1.0)
+            flat, small, predictions = step.part(
+                [one[:rows] for one in tensors], ones(step.traced), 1.0
+            )
             most = guard_sizes.live(resets=False)
             live = None if held is None or most is None else most - held
             sums = sum(bytes_of(one) for one in flat)

@@ -19,14 +19,14 @@ _SAMPLES = (10007, 10009)
 
 _ELEMENTWISE = frozenset(
     "abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp "
-    "convert_element_type copy copy_p cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor "
-    "ge gt integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg nextafter not "
-    "or pow reduce_precision rem round rsqrt select_n sign sin sinh sqrt square stop_gradient sub "
-    "tan tanh xor".split()
+    "convert_element_type copy copy_p cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 "
+    "floor ge gt integer_pow is_finite le lgamma log log1p logistic lt max min mul ne neg "
+    "nextafter not or pow reduce_precision rem round rsqrt select_n sign sin sinh sqrt square "
+    "stop_gradient sub tan tanh xor".split()
 )
 _REDUCTIONS = frozenset(
-    "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum reduce_xor"
-    .split()
+    "argmax argmin reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum "
+    "reduce_xor".split()
 )
 _ALONG_AN_AXIS = frozenset("cumsum cumprod cummax cummin cumlogsumexp".split())
 _FROM_NOTHING = frozenset(  # of free values something free
@@ -103,10 +103,10 @@ class _Kinds:
                 if why:
                     return [], why
             else:
-                kind = self._one(equation, given)
-                if kind is None:
+                one_kind = self._one(equation, given)
+                if one_kind is None:
                     return [], f"its {equation.primitive.name} may put samples together"
-                found = [kind] * len(equation.outvars)
+                found = [one_kind] * len(equation.outvars)
             for one, kind in zip(equation.outvars, found):
                 self._of[one] = kind
         return [self._kind(one) for one in inner.outvars], ""

@@ -67,8 +67,10 @@ class JaxGuard(Base):
         """Keras's own method, with this in the place of its train function."""
         model, self.where = self._model(), where
         if self.limit is not None and not self._on_gpu:
-            self.say(f"on jax the limit of {mib(self.limit)} is not kept: the memory of a step is "
-                     "not measured, and it is done in parts where XLA raises for memory alone.")  # fmt: skip
+            self.say(
+                f"on jax the limit of {mib(self.limit)} is not kept: the memory of a step is not "
+                "measured, and it is done in parts where XLA raises for memory alone."
+            )
         if self.is_never:
             return in_keras()
         model.make_train_function()
@@ -198,9 +200,7 @@ class JaxGuard(Base):
         assert self._state is not None
         return _Kept(self._state)
 
-    def _parts(
-        self, step: JaxStep, arrays: Arrays, batch: int, rows: int
-    ) -> tuple[Any, State]:
+    def _parts(self, step: JaxStep, arrays: Arrays, batch: int, rows: int) -> tuple[Any, State]:
         """The batch in parts of so many samples, and one update: logs, and the state after."""
         import jax
 

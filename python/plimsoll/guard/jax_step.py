@@ -50,9 +50,10 @@ def arrays_of(data: Any) -> tuple[Arrays, str]:
 def _slicer() -> Callable[..., Any]:
     import jax
 
-    return jax.jit(
+    compiled: Callable[..., Any] = jax.jit(
         lambda one, at, rows: jax.lax.dynamic_slice_in_dim(one, at, rows), static_argnums=2
     )
+    return compiled
 
 
 def rows_of(array: Any, at: int, rows: int) -> Any:
@@ -269,7 +270,9 @@ class JaxStep:
     def _metrics_scope(self, metrics: Arrays) -> Any:
         from keras.src import backend
 
-        return backend.StatelessScope(state_mapping=list(zip(self.model.metrics_variables, metrics)))
+        return backend.StatelessScope(
+            state_mapping=list(zip(self.model.metrics_variables, metrics))
+        )
 
     def _tell(self, metrics: Arrays, arrays: Arrays, y_pred: Any) -> Arrays:
         """Metrics, of a part; where they are not sums they are told of the batch."""

@@ -178,7 +178,7 @@ _SURE = _CLASSES[:3]
 def is_of_memory(error: BaseException) -> bool:
     """Whether a framework says that an allocation failed."""
     names = {cls.__name__ for cls in type(error).__mro__}
-    if not names.isdisjoint(_SURE):
+    if not names.isdisjoint(_SURE) or str(error).startswith("RESOURCE_EXHAUSTED: "):
         return True
     return not names.isdisjoint(_CLASSES) and any(one in str(error) for one in _MEMORY)
 
