@@ -11,6 +11,7 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def environment(memory: int, total: int, on_cpu: bool) -> dict[str, str]:
     that fitted in an earlier run is found again."""
     found = {**os.environ, "KERAS_BACKEND": "jax", "TF_CPP_MIN_LOG_LEVEL": "3",
              "XDG_CACHE_HOME": os.devnull}  # fmt: skip
-    found.pop("XLA_PYTHON_CLIENT_MEM_FRACTION", None)
+    found.pop("XLA_PYTHON_CLIENT_MEM_FRACTION", None)  # the older name, not to be set beside it
     if on_cpu:
         return found | {"JAX_PLATFORMS": "cpu"}
     if memory == 0:
@@ -181,14 +182,22 @@ def engine() -> None:
 
 
 def faults() -> None:
-    """The tests of failures at every phase of a step, on this GPU."""
-    tests = ROOT / "tests/python"
-    chosen = "leaves_nothing or for_good or real_failure or seeds or whole_batch"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "jax_guard_side.py", "-k",
-         chosen],
-        cwd=tests, capture_output=True, text=True,
-    )  # fmt: skip
+    """The tests of failures at every phase of a step, on this GPU. Kernels are not searched for,
+    and compiled steps are kept from one test to the next: their networks are small."""
+    import plimsoll
+
+    chosen = "leaves_nothing or (for_good and fit) or real_failure or seeds or whole_batch"
+    with tempfile.TemporaryDirectory() as folder:
+        given = {
+            **os.environ, "PLIMSOLL_BUILD": str(Path(plimsoll.__file__).parents[2]),
+            "XLA_FLAGS": "--xla_gpu_autotune_level=0", "JAX_COMPILATION_CACHE_DIR": folder,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "jax_guard_side.py",
+             "-k", chosen],
+            cwd=ROOT / "tests/python", capture_output=True, text=True, env=given,
+        )  # fmt: skip
     print(done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "nothing ran")
     if done.returncode:
         raise Failed(done.stdout[-3000:] + done.stderr[-1000:])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plimsoll import _core
+if TYPE_CHECKING:
+    from plimsoll import _core  # these classes are there where the engine is not
 
 
 class ResourceExhausted(MemoryError):
@@ -69,6 +70,8 @@ def translate(error: _core.EngineError) -> BaseException:
 
 def guarded(call: Callable[[], Any]) -> Any:
     """Runs a call of the engine, with its errors as Python's."""
+    from plimsoll import _core
+
     try:
         return call()
     except _core.EngineError as error:

@@ -251,6 +251,16 @@ def test_a_step_that_fails_for_good_leaves_the_model(
         assert int(model.optimizer.iterations) == 3
 
 
+def test_a_later_update_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its weights are gone, as Keras's own are then; no step is done with what is not there."""
+    with installed(monkeypatch, memory=None):
+        model = everything()
+        monkeypatch.setattr(JaxStep, "update", failing_at(2, JaxStep.update))
+        with pytest.raises(jax.errors.JaxRuntimeError, match="allocating 9 bytes"):
+            model.train_on_batch(X[:16], Y[:16])
+            model.train_on_batch(X[:16], Y[:16])
+
+
 def test_what_is_no_lack_of_memory_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the state of the last whole step in the model."""
     with installed(monkeypatch, memory=None):

@@ -7,11 +7,10 @@ from on_jax import needs_jax, run_on_jax
 
 GROUPS = {
     "parts": "parts_give",
-    "faults": "whole_batch or leaves_nothing or for_good or no_lack or real_failure",
+    "faults": "whole_batch or leaves_nothing or for_good or no_lack or later_update or real",
     "proofs": "not_proved or inexact or proves",
-    "rest": "not (parts_give or whole_batch or leaves_nothing or for_good or no_lack or "
-            "real_failure or not_proved or inexact or proves)",
-}  # fmt: skip
+}
+GROUPS["rest"] = f"not ({' or '.join(GROUPS.values())})"
 
 
 @needs_jax

@@ -472,7 +472,8 @@ class Guard(Base):
         import tensorflow as tf
 
         pieces = [[one[at : at + rows] for one in tensors] for at in range(0, batch, rows)]
-        shares = shares_of(step.traced, pieces, batch, step.counts)
+        sizes = [int(one[0].shape[0]) for one in pieces]
+        shares = shares_of(step.traced, sizes, batch, lambda at: step.counts(pieces[at]))
         sparse: list[list[Any]] = []
         predictions: list[list[list[Any]]] = []
         for index, piece in enumerate(pieces):

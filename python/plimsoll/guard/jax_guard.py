@@ -62,6 +62,7 @@ class JaxGuard(Base):
         self._keras: Any = None
         self._steps: dict[str, JaxStep] = {}
         self._state: State | None = None  # of the batch that is trained
+        self._said = ""  # by XLA, when a step failed last
 
     def run(self, in_keras: Callable[[], Any], where: str) -> Any:
         """Keras's own method, with this in the place of its train function."""
@@ -171,7 +172,9 @@ class JaxGuard(Base):
     def _no_memory(self, text: str) -> Exception:
         import jax
 
-        error: Exception = jax.errors.JaxRuntimeError(f"RESOURCE_EXHAUSTED: {text}")
+        error: Exception = jax.errors.JaxRuntimeError(
+            f"RESOURCE_EXHAUSTED: {text} The last error: {self._said}"
+        )
         return error
 
     def _train(self, step: JaxStep, arrays: Arrays, batch: int) -> tuple[Any, State]:
@@ -184,13 +187,15 @@ class JaxGuard(Base):
             try:
                 logs, after = self._parts(step, arrays, batch, rows)
             except Exception as error:
-                if not guard_sizes.is_of_memory(error):
+                assert self._state is not None
+                is_lost = kept is None and _is_gone(self._state)  # another update has fitted
+                if not guard_sizes.is_of_memory(error) or is_lost:
                     raise
                 why = type(error).__name__
+                self._said = " ".join(str(error).split())[:200]
             else:
                 self._done(step, batch, rows)
                 return logs, after
-            assert self._state is not None
             gc.collect()
             if kept is not None:
                 self._state = kept.restored(self._state)
@@ -206,18 +211,22 @@ class JaxGuard(Base):
 
         state = self._state
         assert state is not None
-        pieces = [[rows_of(one, at, rows) for one in arrays] for at in range(0, batch, rows)]
-        shares = shares_of(step.traced, pieces, batch, lambda piece: step.counts(state, piece))
+        starts = range(0, batch, rows)
+        sizes = [min(rows, batch - at) for at in starts]
+
+        def piece(index: int) -> Arrays:
+            return [rows_of(one, starts[index], rows) for one in arrays]
+
+        shares = shares_of(step.traced, sizes, batch, lambda at: step.counts(state, piece(at)))
         fixed, metrics = state[1], state[3]
         sums: Any = None
         first: dict[int, Any] = {}
         changed: dict[int, Any] = {}
         seen: list[Arrays] = []
-        for index, piece in enumerate(pieces):
-            share = int(piece[0].shape[0]) / batch
+        for index, size in enumerate(sizes):
             given = (state[0], fixed, state[2], metrics)
             gradients, small, changed, metrics, told = step.part(
-                given, piece, shares[index], share, index
+                given, piece(index), shares[index], size / batch, index
             )
             first = first or changed
             fixed = step.between(fixed, changed)

@@ -58,26 +58,26 @@ def ones(traced: Traced) -> list[float]:
 
 
 def shares_of(
-    traced: Traced, pieces: list[list[Any]], batch: int, counts_of: Callable[[list[Any]], Any]
+    traced: Traced, sizes: list[int], batch: int, counts_of: Callable[[int], Any]
 ) -> list[list[float]]:
     """The share that each part has in each loss.
 
-    counts_of: of a part, what each of the losses is divided by; asked where it has to be known.
+    sizes: samples of the parts. counts_of: of the part with a number, what each of the losses is
+    divided by; asked where it has to be known.
     """
     kinds = [traced.shares[index] for index in sorted(traced.shares)]
-    if len(pieces) == 1:
+    if len(sizes) == 1:
         return [ones(traced)]
-    counts: list[Any] = [[0.0] * len(kinds)] * len(pieces)
+    counts: list[Any] = [[0.0] * len(kinds)] * len(sizes)
     if "counted" in kinds:
-        counts = [counts_of(piece) for piece in pieces]
+        counts = [counts_of(at) for at in range(len(sizes))]
     found = []
-    for piece, own in zip(pieces, counts):
-        share = int(piece[0].shape[0]) / batch
+    for size, own in zip(sizes, counts):
         row = []
         for index, kind in enumerate(kinds):
             total = sum(float(one[index]) for one in counts)
             counted = float(own[index]) / total if total else 0.0
-            row.append({"rows": share, "sum": 1.0, "counted": counted}[kind])
+            row.append({"rows": size / batch, "sum": 1.0, "counted": counted}[kind])
         found.append(row or [1.0])
     return found
 
