@@ -16,9 +16,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::vector<Json> read_field() {
+std::vector<Json> read_logs(const std::string& path) {
   std::vector<Json> logs;
-  std::ifstream file("unit/explain/field.jsonl");
+  std::ifstream file(path);
   for (std::string line; std::getline(file, line);) logs.push_back(Json::parse(line));
   return logs;
 }
@@ -60,15 +60,25 @@ void expect_words(const Json& log, const std::string& words) {
   }
 }
 
-TEST(FieldLogs, AreUnderstood) {
-  const std::vector<Json> logs = read_field();
-  ASSERT_GE(logs.size(), 75u);
+void expect_understood(const std::vector<Json>& logs) {
   for (const Json& log : logs) {
     SCOPED_TRACE(log["name"].get<std::string>());
     const Explanation explanation = explain_text(log["log"].get<std::string>() + "\n");
     expect_fields(log, explanation);
     expect_words(log, words_of(explanation));
   }
+}
+
+TEST(FieldLogs, AreUnderstood) {
+  const std::vector<Json> logs = read_logs("unit/explain/field.jsonl");
+  ASSERT_GE(logs.size(), 75u);
+  expect_understood(logs);
+}
+
+TEST(LogsOfADevice, AreUnderstood) {
+  const std::vector<Json> logs = read_logs("unit/explain/device.jsonl");
+  ASSERT_GE(logs.size(), 27u);
+  expect_understood(logs);
 }
 
 }  // namespace
