@@ -80,6 +80,7 @@ struct Explainer::State {
   Excerpt excerpt;
   ChunkCounter chunks;
   MemorySeries series;
+  MemorySeries device_series{MemorySeries::Kind::kDevice};
   FurtherProgressReader further_progress;
   TaskTableReader tasks;
   std::optional<TorchSnapshotReader> snapshot;
@@ -115,7 +116,10 @@ void Explainer::State::take_segment(std::string_view piece, bool ends_line) {
   } else if (chunks.waits()) {
     chunks.add_after(text, starts_record(text));
   }
-  if (hits & mask_of(LineClass::kSeries)) series.add(line, text);
+  if (hits & mask_of(LineClass::kSeries)) {
+    series.add(line, text);
+    device_series.add(line, text);
+  }
   if ((hits & mask_of(LineClass::kKernel)) != 0 &&
       text.find("total_vm") != std::string_view::npos) {
     tasks.head(line, plain_text(text));
@@ -223,7 +227,7 @@ Explanation Explainer::finish() {
     state.chunks.finish();
     const Document document(state.excerpt.collect(), cut_line);
     const Facts facts =
-        detect(document, {state.chunks.counts(), state.series.trend(),
+        detect(document, {state.chunks.counts(), state.series.trend(), state.device_series.trend(),
                           state.further_progress.found(), state.tasks.table(), state.line - 1});
     explanation = conclude(document, facts, state.model);
     explanation.lines_read = state.line - 1;

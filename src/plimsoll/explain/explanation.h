@@ -183,6 +183,9 @@ int exit_code(const Explanation& explanation);
 // "true_peak (medium confidence)", "unknown".
 std::string cause_words(const Explanation& explanation);
 
+// Bytes that are free for the process: on the device, and within the limit that it set for itself.
+std::optional<int64_t> left_for(const Explanation& explanation);
+
 // Whether the figure that was printed reads otherwise than the bytes in words do: "7605.33 MiB".
 bool is_printed_otherwise(const Explanation& explanation);
 

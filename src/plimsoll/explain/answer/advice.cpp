@@ -79,12 +79,19 @@ void set_aside_small_savings(Explanation& explanation) {
 
 }  // namespace
 
+std::optional<int64_t> left_for(const Explanation& explanation) {
+  const Amounts& amounts = explanation.amounts;
+  const bool own = explanation.framework == "pytorch" && amounts.limit && amounts.held;
+  if (!own || !amounts.free) return amounts.free;
+  return std::min(*amounts.free, std::max<int64_t>(*amounts.limit - *amounts.held, 0));
+}
+
 std::optional<int64_t> shortage(const Explanation& explanation) {
   std::optional<int64_t> request = explanation.bytes;
   if (!request) request = explanation.tensor_bytes_from_shape;
   if (!request) return std::nullopt;
   const Amounts& amounts = explanation.amounts;
-  std::optional<int64_t> there = amounts.free;
+  std::optional<int64_t> there = left_for(explanation);
   if (amounts.largest_free) there = std::max(there.value_or(0), *amounts.largest_free);
   if (!there && amounts.limit && amounts.in_use && amounts.others) {
     there = std::max<int64_t>(*amounts.limit - *amounts.in_use - *amounts.others, 0);

@@ -3,7 +3,9 @@
 
 #include "base/format.h"
 #include "explain/answer/advice_impl.h"
+#include "explain/conclude/cause.h"
 #include "explain/conclude/phase.h"
+#include "explain/read/cursor.h"
 #include "explain/read/number.h"
 
 namespace plimsoll::explain {
@@ -28,6 +30,12 @@ std::string torch_device(const Case& found) {
   }
 }
 
+// Transformers' own loop, whose options have names of their own.
+bool uses_trainer(const Case& found) {
+  return is_torch(found) && (found.document.find("transformers/trainer.py") != std::string::npos ||
+                             found.document.find("trainingarguments(") != std::string::npos);
+}
+
 // Less of everything that grows with the batch. Only where a batch may be in it.
 void smaller_batch(const Case& found, Explanation& explanation) {
   if (found.weights) {
@@ -40,7 +48,9 @@ void smaller_batch(const Case& found, Explanation& explanation) {
     add_not_worth(explanation, "fewer samples per step", "the log says that it is one already");
     return;
   }
-  if (known_shape && !explanation.batch && explanation.tensor_shape->front() != 1) {
+  // Of an array that XLA's search made up, rows and samples are often the same.
+  const bool searched = found.main.note == "autotune";
+  if (known_shape && !searched && !explanation.batch && explanation.tensor_shape->front() != 1) {
     add_not_worth(explanation, "fewer samples per step",
                   "no axis of the refused tensor is a plausible number of samples");
     return;
@@ -75,6 +85,17 @@ void smaller_batch(const Case& found, Explanation& explanation) {
   }
   std::string code;
   if (is_torch(found)) code = "DataLoader(dataset, batch_size=" + size + ")";
+  if (uses_trainer(found)) {
+    constexpr std::string_view kSize = "per_device_train_batch_size=";
+    const size_t at = found.document.find(kSize);
+    if (at != std::string::npos) {
+      const std::optional<int64_t> told =
+          Cursor(found.document, found.document.match(kSize, at)).integer();
+      if (told && *told > 1) size = std::to_string(*told / 2);
+    }
+    code = "TrainingArguments(per_device_train_batch_size=" + size +
+           ", gradient_accumulation_steps=2)";
+  }
   if (is_tensorflow(found)) code = "model.fit(x, y, batch_size=" + size + ")";
   if (is_jax(found))
     code = "grads over slices: jax.lax.map(grad_of_slice, batch.reshape(2, -1, ...))";
@@ -94,6 +115,7 @@ void recompute(const Case& found, Explanation& explanation) {
   if (infers(found)) return;  // nothing is kept for a backward pass
   std::string code;
   if (is_torch(found)) code = "torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)";
+  if (uses_trainer(found)) code = "TrainingArguments(gradient_checkpointing=True)";
   if (is_tensorflow(found)) code = "block = tf.recompute_grad(block)";
   if (is_jax(found)) code = "block = jax.checkpoint(block)";
   std::string arithmetic;
@@ -107,13 +129,14 @@ void recompute(const Case& found, Explanation& explanation) {
 void lower_precision(const Case& found, Explanation& explanation) {
   const std::optional<int64_t> bytes = explanation.tensor_bytes_from_shape;
   std::string arithmetic;
-  if (bytes && (found.dtype == "float" || found.dtype == "float32")) {
+  if (bytes && (found.dtype == "float" || found.dtype == "float32" || found.dtype == "f32")) {
     arithmetic = "this tensor " + size_words(bytes) + " -> " + size_words(*bytes / 2);
   }
   std::string code;
   if (is_torch(found)) {
     code = "with torch.autocast(\"" + torch_device(found) + "\", dtype=torch.bfloat16): ...";
   }
+  if (uses_trainer(found)) code = "TrainingArguments(bf16=True)";
   if (is_tensorflow(found)) {
     code = "tf.keras.mixed_precision.set_global_policy(\"mixed_float16\")";
   }
@@ -130,6 +153,8 @@ void other_users(const Case& found, Explanation& explanation) {
   } else if (vendor == Vendor::kAmd) {
     add_advice(explanation, "Or take another device.", "", "HIP_VISIBLE_DEVICES=1 python ...");
   }
+  // Where not even a context fitted, no setting of what comes after it helps.
+  if (found.main.family == Family::kCudaContext) return;
   if (is_tensorflow(found)) {
     add_advice(explanation, "Let TensorFlow take only what it needs, set before anything runs.", "",
                "tf.config.experimental.set_memory_growth(gpu, True)");
@@ -214,6 +239,12 @@ void true_peak(const Case& found, Explanation& explanation) {
                "Make what is kept per weight smaller: an optimizer with fewer slots, 16-bit slots, "
                "or frozen layers.",
                "Adam in float32: weight 4 + gradient 4 + slots 8 = 16 bytes per parameter", "");
+  }
+  if (is_jax(found) && found.has(Family::kXlaRematWarning) && explanation.amounts.limit) {
+    add_advice(explanation, "If the device has more: let JAX take a larger part of it.",
+               size_words(explanation.amounts.program) + " needed, " +
+                   size_words(explanation.amounts.limit) + " may be used",
+               "XLA_PYTHON_CLIENT_MEM_FRACTION=.95");
   }
   settings_not_worth(found, explanation);
 }
@@ -324,7 +355,23 @@ void dataset_copied(const Case& found, Explanation& explanation) {
                 "0 B of this copy: it is the whole array, whatever is cut from it later");
 }
 
+// CuPy's pool: the limit is the user's own.
+void raise_pool_limit(Explanation& explanation) {
+  add_advice(explanation,
+             "Raise or remove the pool's limit (set_limit, CUPY_GPU_MEMORY_LIMIT), if the device "
+             "has more.",
+             size_words(explanation.amounts.limit) + " given, " + size_words(explanation.bytes) +
+                 " asked for",
+             "cupy.get_default_memory_pool().set_limit(size=0)  # none");
+}
+
 void more_limit(const Case& found, Explanation& explanation) {
+  if (found.framework == "cupy") {
+    raise_pool_limit(explanation);
+    add_advice(explanation, "Work on the data in parts.", "",
+               "for part in numpy.array_split(x, 8): ...");
+    return;
+  }
   const std::optional<int64_t> need =
       explanation.bytes ? explanation.bytes : explanation.tensor_bytes_from_shape;
   add_advice(
@@ -338,11 +385,19 @@ void more_limit(const Case& found, Explanation& explanation) {
   add_not_worth(explanation, "settings of the allocator", "0 B: the limit itself is too low");
 }
 
-void leak(Explanation& explanation) {
+void leak(const Case& found, Explanation& explanation) {
+  std::string code = "history.append(float(loss))  # not the tensor";
+  if (is_torch(found)) {
+    const std::optional<size_t> keeps = line_that_keeps(found);
+    const bool appends =
+        keeps && found.document.quote(*keeps).find(".append(") != std::string::npos;
+    code = appends ? "with torch.no_grad(): results.append(model(x).cpu())"
+                   : "total += loss.item()  # not the tensor, which keeps its step's graph";
+  }
   add_advice(explanation,
              "Find what is kept per step: losses and outputs appended to lists, callbacks, models "
              "built anew in the process.",
-             "", "history.append(float(loss))  # not the tensor");
+             "", code);
   add_advice(explanation, "Watch the growth and get its slope per step.", "",
              "plimsoll watch -- python train.py");
 }
@@ -408,8 +463,24 @@ void bogus_size(Explanation& explanation) {
              "", "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv");
 }
 
+// Of a request that only the process's own limit makes too large: in how many parts it fits.
+void fewer_at_once(const Case& found, Explanation& explanation) {
+  const std::optional<int64_t> limit = own_limit(found);
+  if (!limit || *limit <= 0 || !explanation.bytes) return;
+  const int64_t parts = *explanation.bytes / *limit + 1;
+  add_advice(explanation,
+             "If it holds more than one sample: fewer of them in one step, with gradients added "
+             "over several so that the result stays.",
+             fmt::format("in {} parts it takes {} at a time; {} are allowed for everything", parts,
+                         size_words(*explanation.bytes / parts), size_words(limit)),
+             "DataLoader(dataset, batch_size=N)");
+}
+
 void single_tensor(const Case& found, Explanation& explanation) {
   if (!found.main.bogus_size.empty()) return bogus_size(explanation);
+  const std::optional<int64_t> device = explanation.amounts.capacity;
+  const bool fits = own_limit(found) && device && explanation.bytes && *explanation.bytes < *device;
+  if (fits && !infers(found)) fewer_at_once(found, explanation);
   add_advice(
       explanation,
       "Look at the shape first: an axis that should not be there (pairs of everything, a wrong "
@@ -421,6 +492,25 @@ void single_tensor(const Case& found, Explanation& explanation) {
     add_advice(explanation, "Compute it in slices and keep only what is summed up.", "", "");
   }
   settings_not_worth(found, explanation);
+}
+
+// The fraction is the user's own; what it would have to be for this request alone is told.
+void raise_fraction(const Case& found, Explanation& explanation) {
+  const std::optional<int64_t> limit = own_limit(found);
+  const Amounts& amounts = explanation.amounts;
+  if (!limit || !amounts.capacity || !explanation.bytes) return;
+  const int64_t need = amounts.held.value_or(amounts.in_use.value_or(0)) + *explanation.bytes;
+  const int64_t percent = need / (*amounts.capacity / 100 + 1) + 1;
+  if (percent > 100 || (amounts.free && *amounts.free < *explanation.bytes)) return;
+  std::string arithmetic = size_words(limit) + " of " + size_words(amounts.capacity) + " allowed";
+  if (amounts.free) arithmetic += ", " + size_words(amounts.free) + " of the device free";
+  add_advice(explanation,
+             "If the device is to be used further: raise the fraction; this request alone takes at "
+             "least so much.",
+             arithmetic,
+             percent == 100 ? "torch.cuda.set_per_process_memory_fraction(1.0)"
+                            : fmt::format("torch.cuda.set_per_process_memory_fraction(0.{:02})",
+                                          percent));
 }
 
 // Apple's: nobody else holds what the limit counts, and lifting it can take the machine down.
@@ -437,10 +527,24 @@ void no_watermark(Explanation& explanation) {
                 "itself says that it may cause system failure");
 }
 
+// What is free just before the request tells the program's own memory from other programs'.
+void ask_device(const Case& found, Explanation& explanation) {
+  std::string code = "size_t free, total; cudaMemGetInfo(&free, &total);";
+  if (found.framework == "numba") code = "cuda.current_context().get_memory_info()";
+  if (vendor_of(found) == Vendor::kAmd) code = "size_t free, total; hipMemGetInfo(&free, &total);";
+  const Vendor vendor = vendor_of(found);
+  if (vendor != Vendor::kNvidia && vendor != Vendor::kAmd) return;
+  add_advice(explanation,
+             "Print what is free at the start and just before the request: little at the start is "
+             "another program's, little only then is this one's own.",
+             "", code);
+}
+
 void unknown(const Case& found, Explanation& explanation) {
   if (found.main.family == Family::kTorchMps) return below_watermark(found, explanation);
   if (found.main.note == "no_result") return autotuning(found, explanation);
   if (advise_program(found, explanation)) return look_at_users(found, explanation);
+  if (is_plain_program(found)) ask_device(found, explanation);
   const bool tiny =
       explanation.bytes.value_or(explanation.tensor_bytes_from_shape.value_or(kMiB)) < kMiB;
   if (tiny || found.weights) {
@@ -526,6 +630,7 @@ void advise_device(const Case& found, Explanation& explanation) {
   }
   if (advise_server(found, explanation)) return;
   advise_by_cause(found, explanation);
+  raise_fraction(found, explanation);
   if (found.main.family == Family::kTorchMps && found.main.amounts.limit) no_watermark(explanation);
 }
 
@@ -535,7 +640,10 @@ void advise_by_cause(const Case& found, Explanation& explanation) {
   switch (explanation.cause_label) {
     case Cause::kTruePeak:
     case Cause::kGpuTooSmall:
-      if (advise_program(found, explanation)) return;
+      if (advise_program(found, explanation)) {
+        if (found.framework == "cupy" && explanation.amounts.limit) raise_pool_limit(explanation);
+        return;
+      }
       return true_peak(found, explanation);
     case Cause::kPreallocationRefused:
       return preallocation(found, explanation);
@@ -589,7 +697,7 @@ void advise_by_cause(const Case& found, Explanation& explanation) {
     case Cause::kGraphGrowthInLoop:
       return graph_growth(explanation);
     case Cause::kLeakOverTime:
-      return leak(explanation);
+      return leak(found, explanation);
     case Cause::kDriverOrLibraryInit:
       return library_init(found, explanation);
     default:

@@ -97,13 +97,15 @@ std::string shortage_words(const Explanation& explanation) {
     return ": " + asked + " asked for, " + size_words(amounts.pool_free) + " free in pieces";
   }
   const std::optional<int64_t> whole = amounts.limit ? amounts.limit : amounts.capacity;
-  if (whole && *explanation.bytes > *whole) {
+  // What a compiled program may use is not all there is.
+  const bool program = amounts.program && amounts.limit;
+  if (whole && !program && *explanation.bytes > *whole) {
     return ": " + asked + " asked for where there are " + size_words(whole) + " in all";
   }
-  const std::optional<int64_t> room = amounts.free;
+  const std::optional<int64_t> room = left_for(explanation);
   if (room && *room < *explanation.bytes) {
     return ": " + size_words(*explanation.bytes - *room) + " short (" + asked + " asked for, " +
-           size_words(room) + " free)";
+           size_words(room) + (room == amounts.free ? " free)" : " left of its limit)");
   }
   return ": " + asked + " asked for";
 }

@@ -36,6 +36,15 @@ std::optional<Diagnosis> diagnose_device(const Case& found);
 
 Diagnosis diagnose(const Case& found);
 
+// What a process may take of the device by a fraction that it set for itself, in bytes, where it is
+// this limit that a request did not fit into rather than the device; else nothing.
+std::optional<int64_t> own_limit(const Case& found);
+// Where the program's own line stands that keeps the results of steps which had fitted.
+std::optional<size_t> line_that_keeps(const Case& found);
+
+// A program on a device that no framework of training speaks for: CUDA by hand, Numba.
+bool is_plain_program(const Case& found);
+
 // Reasons to think of where the log does not say, most frequent first.
 std::vector<std::string> usual_reasons(const Case& found);
 

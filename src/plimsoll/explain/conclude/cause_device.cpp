@@ -55,6 +55,15 @@ std::optional<Diagnosis> xla_program(const Case& found) {
     return std::nullopt;
   }
   const std::optional<int64_t> total = found.facts.program.total;
+  if (const Finding* warned = total ? nullptr : found.first(Family::kXlaRematWarning)) {
+    Diagnosis result = reading(
+        found, Cause::kTruePeak, 0.9,
+        "The compiled program needs " + size_words(warned->amounts.program) +
+            " even after rematerialization, where " + size_words(warned->amounts.limit) +
+            " may be used: that peak is its own.");
+    result.evidence.insert(result.evidence.begin(), warned->at);
+    return result;
+  }
   if (!total) return std::nullopt;
   if (*total < 256 * kMiB) return std::nullopt;  // the last straw: the pool was full before
   Diagnosis result =
@@ -80,6 +89,8 @@ std::optional<Diagnosis> beyond_device(const Case& found) {
   if (!found.request || found.main.resource != Resource::kGpuMemory) return std::nullopt;
   std::optional<int64_t> room = found.main.amounts.capacity;
   if (found.pool.device_total) room = found.pool.device_total;
+  const bool pool = !room && found.facts.program.base_limit;
+  if (pool) room = found.facts.program.base_limit;
   const bool known = room && *found.request > *room;
   if (!known && (room || *found.request < 200 * kGiB)) return std::nullopt;
   if (found.has(Family::kXlaTpuHbm) || found.has(Family::kXlaRematWarning)) return std::nullopt;
@@ -87,7 +98,8 @@ std::optional<Diagnosis> beyond_device(const Case& found) {
   if (found.facts.program.total) return std::nullopt;
   return reading(found, Cause::kSingleTensorTooLarge, known ? 0.9 : 0.8,
                  "One request of " + size_words(found.request) +
-                     (known ? " on a device of " + size_words(room) + "."
+                     (known && pool ? " where the whole pool may have " + size_words(room) + "."
+                      : known       ? " on a device of " + size_words(room) + "."
                             : ". The log does not say what the device has; few have as much."));
 }
 
@@ -257,9 +269,41 @@ std::optional<Diagnosis> preallocation(const Case& found) {
   return result;
 }
 
+// The pool wanted its share of the device before anything else and got next to nothing of it.
+std::optional<Diagnosis> held_from_start(const Case& found) {
+  constexpr int kSteps = 5;
+  const DriverRefusals& driver = found.facts.driver;
+  const bool pool = found.framework == "jax" || found.framework == "tensorflow";
+  if (!pool || found.main.family == Family::kTfDriverAlloc || driver.steps < kSteps) {
+    return std::nullopt;
+  }
+  if (driver.first < kGiB || driver.last > driver.first / 2) return std::nullopt;
+  // What the pool still wanted later is its share without what it had got.
+  const int64_t got = driver.later > 0 ? std::max<int64_t>(driver.first - driver.later, 0) : 0;
+  if (got > driver.first / 4) return std::nullopt;
+  if (found.request && *found.request >= driver.first - got) return std::nullopt;
+  std::string sentence =
+      "At its start the framework wanted " + size_words(driver.first) +
+      " of the device, was refused, and asked for a tenth less again and again: " +
+      size_words(driver.last) + " were refused too. ";
+  if (got > 0) sentence += "All that this process got is " + size_words(got) + ". ";
+  Diagnosis result = reading(found, Cause::kGpuHeldByOtherProcess, 0.8,
+                             sentence + "The rest of the device was taken before it came.");
+  result.evidence = {driver.first_at, driver.last_at, found.main.at};
+  return result;
+}
+
 // XLA tries several kernels for a product and compares their results; each wants scratch memory.
 std::optional<Diagnosis> autotuning(const Case& found) {
   if (found.main.note != "autotune" || !found.main.bytes) return std::nullopt;
+  if (found.shape_bytes && *found.shape_bytes >= *found.main.bytes / 100 * 98) {
+    return reading(found, Cause::kTruePeak, 0.7,
+                   "While XLA tried kernels out, " + size_words(found.main.bytes) +
+                       " were refused. That is no scratch but a whole array of the program (" +
+                       found.main.dtype + " of " + size_words(found.shape_bytes) +
+                       "), of which a kernel's operands and result need several at once: the "
+                       "program's own arrays are more than the pool has.");
+  }
   return reading(found, Cause::kConvWorkspace, 0.75,
                  "XLA's search for the fastest kernel wanted " + size_words(found.main.bytes) +
                      " of scratch memory beside the program and was refused: the pool had been "
@@ -306,7 +350,9 @@ std::optional<Diagnosis> diagnose_pool(const Case& found) { return first_of(kPoo
 
 std::optional<Diagnosis> diagnose_device(const Case& found) {
   if (found.main.resource != Resource::kGpuMemory) return std::nullopt;
-  static constexpr Rule kFamilies[] = {beyond_device, diagnose_torch, diagnose_xla, diagnose_pool};
+  static constexpr Rule kFamilies[] = {diagnose_own_limit, beyond_device,   growth_on_device,
+                                       diagnose_torch,     held_from_start, diagnose_xla,
+                                       diagnose_pool};
   return first_of(kFamilies, found);
 }
 

@@ -6,6 +6,11 @@
 
 namespace plimsoll::explain {
 
+// Where the limit that a process set for itself is what ran out (own_limit).
+std::optional<Diagnosis> diagnose_own_limit(const Case& found);
+// Memory that grows with the work done: figures that the program printed, or a line of its own that
+// keeps each result.
+std::optional<Diagnosis> growth_on_device(const Case& found);
 std::optional<Diagnosis> diagnose_torch(const Case& found);
 std::optional<Diagnosis> diagnose_pool(const Case& found);
 std::optional<Diagnosis> diagnose_xla(const Case& found);

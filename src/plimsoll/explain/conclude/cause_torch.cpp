@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "explain/conclude/phase.h"
 #include "explain/read/number.h"
 
 #include "explain/conclude/cause_impl.h"
@@ -201,6 +202,16 @@ std::optional<Diagnosis> nothing_held(const Case& found) {
   return result;
 }
 
+// PyTorch's allocator names a size; CUDA's own words come from what lies outside of it.
+std::optional<Diagnosis> first_use(const Case& found) {
+  if (!is_first_use(found)) return std::nullopt;
+  return reading(found, Cause::kGpuHeldByOtherProcess, 0.6,
+                 "The message came from CUDA itself, not from PyTorch's allocator, which would "
+                 "name a size: it is the first use of the device in the log, when a context (some "
+                 "500 MiB) is made. As far as the log shows this program had taken nothing "
+                 "before, so the device was full, or nearly, when it came.");
+}
+
 constexpr Rule kRules[] = {allocation_limit, watermark,      enough_free, tiny_card,
                            fragmented,       held_by_others, filled};
 
@@ -208,6 +219,7 @@ constexpr Rule kRules[] = {allocation_limit, watermark,      enough_free, tiny_c
 
 std::optional<Diagnosis> diagnose_torch(const Case& found) {
   if (std::optional<Diagnosis> result = nothing_held(found)) return result;
+  if (std::optional<Diagnosis> result = first_use(found)) return result;
   if (!is_torch(found)) return std::nullopt;
   for (Rule rule : kRules) {
     if (std::optional<Diagnosis> result = rule(found)) return result;

@@ -12,12 +12,27 @@ namespace {
 
 constexpr size_t kMostEvidence = 8;
 
+// A refusal of XLA's or of the allocator beneath it.
+bool is_xla(const Case& found) {
+  const Family family = found.main.family;
+  return family == Family::kTfBfcDump || family == Family::kJaxOomLine ||
+         family == Family::kJaxBufferAssignment;
+}
+
 void fill_amounts(const Case& found, Amounts& amounts) {
   amounts = found.main.amounts;
   const std::optional<int64_t> created = found.facts.context.created_mib;
   if (created && found.main.resource == Resource::kGpuMemory && !amounts.limit &&
       !found.pool.limit) {
     amounts.limit = *created << 20;
+  }
+  if (found.main.resource == Resource::kGpuMemory && !found.pool.limit && !amounts.limit) {
+    amounts.limit = found.facts.program.base_limit;
+  }
+  const Finding* warned = found.first(Family::kXlaRematWarning);
+  if (warned != nullptr && is_xla(found) && !amounts.program) {
+    amounts.program = warned->amounts.program;
+    if (!found.pool.limit) amounts.limit = warned->amounts.limit;
   }
   if (!found.pool.seen || found.main.resource != Resource::kGpuMemory) return;
   const Pool& pool = found.pool;

@@ -75,6 +75,21 @@ bool any_own_frame(const Case& found, Says says) {
 
 }  // namespace
 
+bool is_first_use(const Case& found) {
+  const bool plain = found.main.family == Family::kTorchPlain && found.framework == "pytorch" &&
+                     found.main.resource == Resource::kGpuMemory && found.main.note.empty();
+  if (!plain || last_progress(found) != nullptr) return false;
+  if (found.traceback == nullptr) return false;
+  const std::vector<Frame>& frames = found.traceback->frames;
+  const bool starts = std::any_of(frames.begin(), frames.end(), [](const Frame& frame) {
+    return frame.name == "_lazy_init" || frame.name == "_cuda_init";
+  });
+  // The program's first lines: nothing but the module's own frame is open.
+  const std::string code = found.code_text();
+  const bool moves = find_ignoring_case(code, "cuda") != npos;
+  return starts || (moves && frames.size() == 1 && frames.front().name == "<module>");
+}
+
 bool validates(const Case& found) { return any_own_frame(found, names_validation); }
 
 bool infers(const Case& found) {

@@ -8,6 +8,9 @@
 
 namespace plimsoll::explain {
 
+// The refusal of a device with no figures, which CUDA itself says, where the log shows no work on
+// the device before it.
+bool is_first_use(const Case& found);
 bool validates(const Case& found);
 // Prediction or generation, with no sign of training around it.
 bool infers(const Case& found);

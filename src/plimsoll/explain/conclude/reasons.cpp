@@ -25,6 +25,13 @@ std::vector<std::string> host_reasons(const Case& found) {
 
 }  // namespace
 
+bool is_plain_program(const Case& found) {
+  const bool plain =
+      found.main.family == Family::kOtherGpu || found.main.family == Family::kTorchPlain;
+  return plain && (found.framework.empty() || found.framework == "numba") &&
+         found.main.note.find("ggml") == std::string::npos;
+}
+
 std::vector<std::string> usual_reasons(const Case& found) {
   if (found.main.resource == Resource::kHostMemory) return host_reasons(found);
   if (found.main.resource != Resource::kGpuMemory) return {};
@@ -36,6 +43,11 @@ std::vector<std::string> usual_reasons(const Case& found) {
   if (found.main.note == "no_result") {
     return {"the pool was filled before, and no scratch memory was left beside it",
             "a fault of that version's search"};
+  }
+  if (is_plain_program(found)) {
+    return {"what the program itself took before and still holds",
+            "another program, notebook kernel or earlier run on the same device",
+            "free memory in pieces that are too small (fragmentation)"};
   }
   const bool tiny = found.request && *found.request < (int64_t{1} << 20);
   std::vector<std::string> reasons;

@@ -61,6 +61,8 @@ bool told_by_place(const Case& found, Explanation& explanation) {
     set(explanation, When::kLoading, "while weights or data were loaded");
   } else if (found.main.family == Family::kCudaContext || found.main.family == Family::kCudnnInit) {
     set(explanation, When::kBuilding, "while a library was set up, before its first work");
+  } else if (is_first_use(found)) {
+    set(explanation, When::kBuilding, "at the first use of the device that the log shows");
   } else if (makes_slots(found)) {
     set(explanation, When::kFirstStep, "in the first optimizer step, when its slots are made");
   } else {

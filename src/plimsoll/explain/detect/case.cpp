@@ -469,7 +469,9 @@ Case build_case(const Document& document, const Facts& facts) {
   found.code = code_above(document, found.main.at);
   found.traceback = traceback_of(facts.context, found.main.at);
   found.framework = framework_of(document, facts, *main);
-  if (found.main.op.empty() && found.code && found.framework != "tensorflow") {
+  // A fault of the device is reported at some later call.
+  const bool names = found.code && found.main.family != Family::kDeviceFault;
+  if (found.main.op.empty() && names && found.framework != "tensorflow") {
     found.main.op = found.code->op;
   }
   if (found.main.op.empty() && main->family == Family::kMemoryErrorBare && found.code) {

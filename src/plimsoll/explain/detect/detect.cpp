@@ -189,6 +189,7 @@ Facts detect(const Document& document, Counts counts) {
   Facts facts;
   facts.chunks = counts.chunks;
   facts.series = counts.series;
+  facts.device_series = counts.device_series;
   facts.further_progress = std::move(counts.further_progress);
   facts.kernel_tasks = std::move(counts.kernel_tasks);
   detect_context(document, facts);

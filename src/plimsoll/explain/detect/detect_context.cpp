@@ -33,6 +33,7 @@ constexpr Mark kFrameworks[] = {
     {"torch.", "pytorch"},
     {"pytorch", "pytorch"},
     {"paddle", "paddle"},
+    {"numba.cuda.cudadrv", "numba"},
     {"tensorflow", "tensorflow"},
     {"keras", "tensorflow"},
 };

@@ -1,5 +1,6 @@
 // Lines of CUDA's driver and libraries as TensorFlow, PyTorch and NCCL pass them on.
 
+#include <algorithm>
 #include <utility>
 
 #include "explain/detect/facts.h"
@@ -20,18 +21,42 @@ Finding device_finding(Family family, std::string_view framework, size_t at) {
   return finding;
 }
 
+void count_refusal(DriverRefusals& driver, int64_t bytes, size_t at) {
+  const bool begins = driver.rounds == 0 || bytes > driver.last + driver.last / 100;
+  if (begins) ++driver.rounds;
+  if (driver.rounds > 1) {
+    driver.later = std::max(driver.later, bytes);
+    return;
+  }
+  if (begins) {
+    driver.first = bytes;
+    driver.first_at = at;
+  }
+  driver.last = bytes;
+  driver.last_at = at;
+  ++driver.steps;
+}
+
 // failed to allocate 7.81G (8388608000 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY
+// Failed to allocate device memory of 61.91GiB (66479423488 bytes): RESOURCE_EXHAUSTED: :
+// CUDA_ERROR_OUT_OF_MEMORY
 void detect_pool_growth(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "failed to allocate ";
+  constexpr int kMost = 24;  // findings of one form that the rounds of a pool's growth may fill
+  int added = 0;
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
     Cursor cursor(document, document.match(kPhrase, at));
+    const bool newer = cursor.literal("device memory of ");
     const std::optional<Size> shown = cursor.size();
     if (!shown) continue;
     cursor.skip_blanks();
     if (!cursor.literal("(")) continue;
     const std::optional<Size> exact = cursor.size();
-    if (!exact || !cursor.literal(")") || !cursor.seek("from device", 20)) continue;
-    Finding finding = device_finding(Family::kTfDriverAlloc, "tensorflow", at);
+    if (!exact || !cursor.literal(")")) continue;
+    if (!cursor.seek(newer ? "out_of_memory" : "from device", newer ? 60 : 20)) continue;
+    count_refusal(facts.driver, exact->bytes, at);
+    if (++added > kMost) continue;
+    Finding finding = device_finding(Family::kTfDriverAlloc, newer ? "jax" : "tensorflow", at);
     finding.survivable = true;
     set_exact_bytes(finding, exact->bytes);
     finding.bytes_text = shown->text;
@@ -109,6 +134,20 @@ void detect_context_creation(const Document& document, Facts& facts) {
     Cursor cursor(document, document.match(kImplicit, at));
     Finding finding = device_finding(Family::kCudaContext, "tensorflow", at);
     finding.device = cursor.until(" ");
+    add_finding(facts, std::move(finding));
+  }
+  // Failed to create stream executor for device CUDA:0: : CUDA_ERROR_OUT_OF_MEMORY: out of memory
+  for (std::string_view phrase :
+       {"failed to create stream executor for device ", "failed call to cuinit: "}) {
+    const size_t at = document.find(phrase);
+    if (at == npos) continue;
+    const size_t end = document.record_end(at);
+    if (document.find("cuda_error_out_of_memory", at, end) == npos) continue;
+    const bool executor = phrase.starts_with("failed to create");
+    Finding finding = device_finding(Family::kCudaContext, executor ? "jax" : "tensorflow", at);
+    Cursor cursor(document, document.match(phrase, at));
+    if (executor) finding.device = cursor.until(" \n", 20);
+    while (finding.device.ends_with(':')) finding.device.pop_back();
     add_finding(facts, std::move(finding));
   }
   constexpr std::string_view kRetain = "cudeviceprimaryctxretain: cuda_error_out_of_memory";

@@ -73,7 +73,8 @@ void detect_descriptors(const Document& document, Facts& facts) {
 bool is_shared_memory(const Document& document, size_t at) {
   return near(document, "semlock", at, 1500) || near(document, "/torch_", at, 400) ||
          near(document, "/dev/shm", at, 400) || near(document, "'/psm_", at, 80) ||
-         near(document, "shared memory segment", at, 400) || near(document, "bus error", at, 1500);
+         near(document, "shared memory segment", at, 400) ||
+         near(document, "shared memory(shm)", at, 400) || near(document, "bus error", at, 1500);
 }
 
 void detect_disk(const Document& document, Facts& facts) {
@@ -121,6 +122,30 @@ void detect_bus_error(const Document& document, Facts& facts) {
     finding.op_type.clear();
     finding.note = insufficient ? "full" : "bus";
     if (finding.framework.empty()) finding.framework = "pytorch";
+    add_finding(facts, std::move(finding));
+  }
+}
+
+// unable to allocate shared memory(shm) for file </torch_740_3854540985_0>: Resource temporarily
+// unavailable (11). The number is often no reason ("Success (0)"); what speaks of names, rights or
+// descriptors is.
+void detect_shm_allocation(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = "unable to allocate shared memory(shm) for file";
+  static constexpr std::string_view kOther[] = {"permission denied", "no such file", "file exists",
+                                                "too many open files"};
+  for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
+    const size_t end = document.record_end(at);
+    const bool other =
+        std::any_of(std::begin(kOther), std::end(kOther), [&](std::string_view phrase) {
+          return document.find(phrase, at, end) != npos;
+        });
+    if (other) continue;
+    Finding finding;
+    finding.family = Family::kShmBusError;
+    finding.resource = Resource::kShm;
+    finding.framework = "pytorch";
+    finding.note = "full";
+    finding.at = at;
     add_finding(facts, std::move(finding));
   }
 }
@@ -248,6 +273,7 @@ void detect_plimsoll_answer(const Document& document, Facts& facts, std::string_
 void detect_limits(const Document& document, Facts& facts) {
   detect_descriptors(document, facts);
   detect_bus_error(document, facts);
+  detect_shm_allocation(document, facts);
   detect_disk(document, facts);
   detect_message_size(document, facts);
   detect_proto(document, facts);

@@ -159,6 +159,20 @@ bool speaks_of_validation(std::string_view line) {
   return false;
 }
 
+// "batch 8", "[batch 8/100]" at the beginning of a line; elsewhere it may be a size.
+bool read_batch(const Document& document, size_t begin, size_t end, Progress& progress) {
+  Cursor cursor(document, begin);
+  cursor.skip_blanks();
+  cursor.literal("[");
+  if (!cursor.literal("batch")) return false;
+  skip_marks(cursor);
+  const std::optional<int64_t> step = cursor.integer();
+  if (!step || cursor.at() > end || is_word(cursor.peek())) return false;
+  progress.step = step;
+  if (cursor.literal("/")) progress.steps = cursor.integer();
+  return true;
+}
+
 class ProgressReader {
  public:
   ProgressReader(const Document& document, Context& context)
@@ -182,7 +196,8 @@ void ProgressReader::read(size_t index) {
   const size_t end = begin + line.size();
   const bool epoch = read_epoch(document_, begin, end, progress);
   bool step = read_keras_bar(document_, begin, end, progress) ||
-              read_labelled_step(document_, begin, end, progress);
+              read_labelled_step(document_, begin, end, progress) ||
+              read_batch(document_, begin, end, progress);
   if (!step && read_drawn_bar(document_, begin, end, progress)) {
     const std::string description = description_of(line);
     const Work work = epoch ? Work::kTraining : work_of(line, description);

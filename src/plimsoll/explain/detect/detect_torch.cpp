@@ -59,9 +59,33 @@ std::optional<int64_t> size_before(const Document& document, std::string_view ph
   return std::nullopt;
 }
 
+// "… memory in use. 6.99 GiB allowed; Of …": the size that ends where " allowed;" begins.
+std::optional<int64_t> allowed_size(const Document& document, size_t from, size_t to) {
+  const size_t at = document.find(" allowed;", from, to);
+  if (at == npos) return std::nullopt;
+  constexpr size_t kLongest = 24;
+  const std::string& text = document.text();
+  for (size_t start = at; start > from && at - start < kLongest; --start) {
+    const size_t first = start - 1;
+    const bool inner = first > from && (is_digit(text[first - 1]) || text[first - 1] == '.');
+    if (!is_digit(text[first]) || inner) continue;
+    Cursor cursor(document, first);
+    const std::optional<Size> size = cursor.size();
+    if (size && cursor.at() + 1 >= at) return size->bytes;
+  }
+  return std::nullopt;
+}
+
 std::optional<int64_t> minus(std::optional<int64_t> a, std::optional<int64_t> b) {
   if (!a || !b) return std::nullopt;
   return std::max<int64_t>(*a - *b, 0);
+}
+
+// The whole device is no limit of the process's own.
+void drop_whole_device(Amounts& amounts) {
+  if (amounts.limit && amounts.capacity && *amounts.limit >= *amounts.capacity) {
+    amounts.limit.reset();
+  }
 }
 
 Family family_of(const Document& document, size_t at, bool second_era) {
@@ -94,6 +118,8 @@ void read_bracket(const Document& document, Finding& finding, size_t at, size_t 
   amounts.capacity = size_before(document, " total capac", at, end);
   amounts.in_use = size_before(document, " already allocated", at, end);
   amounts.free = size_before(document, " free", at, end);
+  amounts.limit = allowed_size(document, at, end);
+  drop_whole_device(amounts);
   amounts.held = size_before(document, " reserved in total", at, end);
   if (!amounts.held) {
     // Before 1.5 "cached" is what is held beyond what is allocated.
@@ -103,7 +129,8 @@ void read_bracket(const Document& document, Finding& finding, size_t at, size_t 
   amounts.pool_free = minus(amounts.held, amounts.in_use);
 }
 
-// GPU 0 has a total capacity of 15.77 GiB of which 514.19 MiB is free. Process 56 has …
+// GPU 0 has a total capacity of 15.77 GiB of which 514.19 MiB is free. Process 56 has … 6.99 GiB
+// allowed; Of the allocated memory … What is allowed is printed where a fraction was set.
 void read_sentences(const Document& document, Finding& finding, size_t at, size_t end) {
   Amounts& amounts = finding.amounts;
   const size_t has = document.find(" has a total capac", at, end);
@@ -133,6 +160,8 @@ void read_sentences(const Document& document, Finding& finding, size_t at, size_
     }
   }
   finding.process_bytes = size_after(document, "this process has ", at, end);
+  amounts.limit = allowed_size(document, at, end);
+  drop_whole_device(amounts);
   amounts.in_use = size_after(document, "of the allocated memory ", at, end);
   amounts.pool_free = size_before(document, " is reserved by pytorch but", at, end);
   if (!amounts.pool_free) {
@@ -305,6 +334,18 @@ void detect_async_backend(const Document& document, Facts& facts) {
     if (const auto size = figure("currently allocated")) finding.amounts.in_use = size->bytes;
     if (const auto size = figure("device limit")) finding.amounts.capacity = size->bytes;
     if (const auto size = figure("free (according to cuda)")) finding.amounts.free = size->bytes;
+    // Where none was set it is the largest number there is.
+    constexpr std::string_view kLimit = "pytorch limit (set by user-supplied memory fraction)";
+    if (const size_t label = document.find(kLimit, at, end); label != npos) {
+      Cursor value(document, document.match(kLimit, label));
+      // Its figure stands in the next line, "                        : 4.00 GiB".
+      constexpr std::string_view kBetween = " \n:";
+      for (int gap = 0; gap < 60 && kBetween.find(value.peek()) != npos; ++gap) {
+        value.move_to(value.at() + 1);
+      }
+      if (const auto limit = value.size()) finding.amounts.limit = limit->bytes;
+      drop_whole_device(finding.amounts);
+    }
     finding.amounts.held = finding.amounts.in_use;
     add_finding(facts, std::move(finding));
   }

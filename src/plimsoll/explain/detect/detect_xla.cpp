@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "explain/detect/case.h"
 #include "explain/detect/facts.h"
 #include "explain/read/cursor.h"
 #include "explain/read/number.h"
@@ -213,13 +214,40 @@ void detect_rematerialization(const Document& document, Facts& facts) {
   }
 }
 
+// Could not get config for HLO: %fusion.32 = f32[2097152,4096]{1,0} fusion(…), … calls=⏎
+// (parameter_0.9: f32[2097152,4096], …) … op_name="jit(step)/dot_general" …: what the search of
+// newer versions was for. The array whose size was refused is one of those named there.
+void read_search(const Document& document, size_t from, Finding& finding) {
+  if (const size_t op = document.find("op_name=\"", from, finding.at); op != npos) {
+    finding.op = Cursor(document, document.match("op_name=\"", op)).until("\"", 600);
+  }
+  const std::string& text = document.text();
+  for (size_t open = text.find('[', from); open < finding.at; open = text.find('[', open + 1)) {
+    size_t begin = open;
+    while (begin > from && is_word(text[begin - 1])) --begin;
+    const std::string dtype = text.substr(begin, open - begin);
+    const std::optional<std::vector<int64_t>> shape = Cursor(document, open).shape();
+    const std::optional<int64_t> bytes = shape ? tensor_bytes(*shape, dtype) : std::nullopt;
+    if (!bytes || !finding.bytes || *bytes > *finding.bytes) continue;
+    // Zones beside an array, in which a write out of bounds would show, are a little more.
+    if (*finding.bytes - *bytes > *bytes / 100) continue;
+    finding.shape = shape;
+    finding.dtype = dtype;
+    return;
+  }
+}
+
 // The search for kernels without scratch memory, and the error that it ends with.
 void detect_autotuning(const Document& document, Facts& facts) {
   constexpr std::string_view kScratch = "allocate autotuning scratch";
+  constexpr std::string_view kSearch = "could not get config for hlo: ";
   for (Finding& finding : facts.findings) {
     const bool xla =
         finding.family == Family::kJaxOomLine || finding.family == Family::kJaxBufferAssignment;
-    if (!xla || document.find_back(kScratch, finding.at, 200) == npos) continue;
+    if (!xla) continue;
+    const size_t search = document.find_back(kSearch, finding.at, 6000);
+    if (search != npos) read_search(document, search, finding);
+    if (search == npos && document.find_back(kScratch, finding.at, 200) == npos) continue;
     finding.note = "autotune";
     finding.allocator = "";
   }
@@ -256,7 +284,16 @@ void detect_headless_table(const Document& document, Facts& facts) {
 
 }  // namespace
 
+// The byte size of input/output arguments (4398046511108) exceeds the base limit (112583507968).
+void detect_base_limit(const Document& document, Facts& facts) {
+  constexpr std::string_view kPhrase = "exceeds the base limit (";
+  const size_t at = document.find(kPhrase);
+  if (at == npos) return;
+  facts.program.base_limit = Cursor(document, document.match(kPhrase, at)).inner_integer();
+}
+
 void detect_xla(const Document& document, Facts& facts) {
+  detect_base_limit(document, facts);
   detect_buffer_assignment(document, facts);
   detect_peak_buffers(document, facts);
   detect_refusals(document, facts);

@@ -144,6 +144,14 @@ struct Pool {
   ChunkCounts chunks;
 };
 
+// What the driver refused a pool that asks for a tenth less each time: the sizes of the first round,
+// and the largest of the rounds after it.
+struct DriverRefusals {
+  int64_t first = 0, last = 0, later = 0;
+  int rounds = 0, steps = 0;  // steps: refusals of the first round
+  size_t first_at = 0, last_at = 0;
+};
+
 struct ProgramBuffer {
   int64_t bytes = 0;
   std::string op;
@@ -155,6 +163,7 @@ struct ProgramBuffer {
 // XLA's account of a compiled program.
 struct Program {
   std::optional<int64_t> parameters, outputs, temporaries, total, fragmentation, padding;
+  std::optional<int64_t> base_limit;   // of what its arguments and results may take
   std::string expansion;               // by padding, as printed: "64.0x expansion"
   std::vector<ProgramBuffer> buffers;  // largest first, as printed
   size_t at = 0;
@@ -172,7 +181,7 @@ struct TensorList {
 // What was counted while the log streamed by.
 struct Counts {
   ChunkCounts chunks;
-  SeriesTrend series;
+  SeriesTrend series, device_series;
   std::vector<FurtherProgress> further_progress;
   TaskTable kernel_tasks;
   int64_t lines = 0;  // of the whole log
@@ -182,10 +191,11 @@ struct Facts {
   std::vector<Finding> findings;
   std::vector<Finding> endings;  // in the order of the log
   std::vector<Pool> pools;
+  DriverRefusals driver;
   Program program;
   TensorList tensors;
   Context context;
-  SeriesTrend series;
+  SeriesTrend series, device_series;  // of memory figures that the program prints
   ChunkCounts chunks;
   std::vector<FurtherProgress> further_progress;
   TaskTable kernel_tasks;

@@ -64,6 +64,7 @@ const Call* choose_call(const std::vector<Call>& calls) {
   }
   for (const Call& call : calls) {
     const std::string_view name = last_part(call.name);
+    if (name.size() < 2) continue;  // a variable's name, which tells nobody what it is
     // "raise ValueError(", "_error_if_any_worker_fails()" say how it ended, not who asked.
     if (find_ignoring_case(name, "error") != npos || name.ends_with("Exception")) continue;
     if (std::find(std::begin(kLight), std::end(kLight), name) == std::end(kLight)) return &call;
@@ -76,6 +77,10 @@ std::string op_name(std::string_view name) {
   for (std::string_view module : {"os.", "np.", "numpy."}) {
     if (name.substr(0, module.size()) == module) return std::string(name);
   }
+  static constexpr std::array<std::string_view, 8> kMakers = {
+      "torch.empty", "torch.zeros", "torch.ones",   "torch.full",
+      "torch.rand",  "torch.randn", "torch.arange", "torch.tensor"};
+  if (std::find(kMakers.begin(), kMakers.end(), name) != kMakers.end()) return std::string(name);
   return std::string(last_part(name));
 }
 
@@ -117,6 +122,70 @@ void read_array(const Document& document, size_t open, CodeLine& code) {
   }
 }
 
+struct Sign {
+  std::string_view text;
+  std::string_view name;
+};
+constexpr std::array<Sign, 8> kSigns = {{{"**", "pow"},
+                                         {"//", "floor_divide"},
+                                         {"@", "matmul"},
+                                         {"*", "mul"},
+                                         {"+", "add"},
+                                         {"-", "sub"},
+                                         {"/", "div"},
+                                         {"%", "remainder"}}};
+
+const Sign* sign_at(std::string_view line, size_t at) {
+  for (const Sign& sign : kSigns) {
+    if (line.substr(at, sign.text.size()) == sign.text) return &sign;
+  }
+  return nullptr;
+}
+
+bool is_balanced(std::string_view text) {
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    if (depth < 0) return false;
+  }
+  return depth == 0;
+}
+
+// The operator that Python marks below a line, "~~~~^~~~~~~": as a call is named. Margins are not
+// kept, so the place is found by the lengths of what stands to its left and right; where those were
+// cut, the only operator of its length is meant.
+std::string marked_operator(std::string_view line, std::string_view marks) {
+  const size_t left = marks.find('~');
+  const size_t caret = marks.find('^');
+  if (left == npos || caret == npos || caret < left) return "";
+  const size_t after = marks.find('~', caret);
+  const size_t end = marks.find_last_of('~') + 1;
+  if (after == npos || marks.substr(caret, after - caret).find_first_not_of('^') != npos) return "";
+  const size_t before = caret - left;
+  const size_t length = after - caret;
+  const auto is_edge = [line](size_t at) {  // no word goes on from at - 1 to at
+    return at == 0 || at >= line.size() || !is_word(line[at - 1]) || !is_word(line[at]);
+  };
+  std::vector<std::string_view> fitting, all;
+  for (size_t at = 1; at < line.size(); ++at) {
+    const Sign* sign = sign_at(line, at);
+    if (sign == nullptr) continue;
+    if (sign->text.size() == length) {
+      all.push_back(sign->name);
+      const bool inside = at >= before && at + end - caret <= line.size();
+      if (inside && is_edge(at - before) && is_edge(at + end - caret) &&
+          is_balanced(line.substr(at - before, before)) &&
+          is_balanced(line.substr(at, end - caret))) {
+        fitting.push_back(sign->name);
+      }
+    }
+    at += sign->text.size() - 1;
+  }
+  if (fitting.size() == 1) return std::string(fitting.front());
+  return all.size() == 1 ? std::string(all.front()) : "";
+}
+
 // The record that ends before `begin`, without soft breaks.
 std::string record_before(const Document& document, size_t& begin) {
   const size_t end = begin - 1;
@@ -131,11 +200,22 @@ std::string record_before(const Document& document, size_t& begin) {
 std::optional<CodeLine> code_above(const Document& document, size_t at) {
   if (document.line_count() == 0) return std::nullopt;
   size_t begin = document.record_start(at);
+  std::string marks;
   for (int steps = 0; begin > 1 && steps < 4; ++steps) {
     const std::string line = record_before(document, begin);
-    if (is_decoration(line)) continue;
+    if (is_decoration(line)) {
+      marks = line;
+      continue;
+    }
     size_t above = begin;
     const bool after_file = above > 1 && is_file_line(record_before(document, above));
+    const std::string sign = after_file ? marked_operator(line, marks) : "";
+    if (!sign.empty()) {
+      CodeLine code;
+      code.at = begin;
+      code.op = sign;
+      return code;
+    }
     if (is_file_line(line) || !looks_like_code(line, after_file)) return std::nullopt;
     const std::vector<Call> calls = calls_in(line);
     const Call* call = choose_call(calls);

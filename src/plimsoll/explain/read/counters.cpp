@@ -40,6 +40,48 @@ double median(std::vector<double> values) {
   return values[middle];
 }
 
+// The figure that follows a label, a few signs away.
+std::optional<double> figure_after(std::string_view text, std::string_view label, int reach) {
+  size_t at = find_ignoring_case(text, label);
+  if (at == npos) return std::nullopt;
+  at += label.size();
+  for (int gap = 0; at < text.size() && !is_digit(text[at]) && gap < reach; ++gap) ++at;
+  return read_bytes(text, at);
+}
+
+std::optional<double> process_figure(std::string_view text) {
+  for (std::string_view label :
+       {"rss", "memory usage", "memory used", "mem used", "used memory"}) {
+    if (const std::optional<double> bytes = figure_after(text, label, 4)) return bytes;
+  }
+  return std::nullopt;
+}
+
+// "step 10: 1121 MiB allocated", "allocated: 1.2 GiB", "GPU memory 3.1 GB": what is in use now. A
+// peak never falls, and what a refusal or a dump says is no figure of the program's progress.
+std::optional<double> device_figure(std::string_view text) {
+  for (std::string_view word : {"peak", "max", "total", "free", "tried to", "already allocated",
+                                "allocated by", "allocated for", "allocated memory"}) {
+    if (find_ignoring_case(text, word) != npos) return std::nullopt;
+  }
+  constexpr std::string_view kAllocated = " allocated";
+  if (const size_t end = find_ignoring_case(text, kAllocated); end != npos) {
+    for (size_t begin = end; begin > 0 && end - begin < 24; --begin) {
+      size_t at = begin - 1;
+      const bool starts = is_digit(text[at]) && (at == 0 || !(is_word(text[at - 1]) ||
+                                                              text[at - 1] == '.'));
+      if (!starts) continue;
+      const std::optional<double> bytes = read_bytes(text, at);
+      if (bytes && at == end) return bytes;
+    }
+  }
+  for (std::string_view label : {"memory_allocated", "allocated", "gpu memory", "gpu_memory",
+                                 "gpu mem", "gpu_mem", "cuda memory", "vram"}) {
+    if (const std::optional<double> bytes = figure_after(text, label, 6)) return bytes;
+  }
+  return std::nullopt;
+}
+
 constexpr std::string_view kOfSize = " of size ";
 
 // Dumps have millions of lines; no search that halts at every blank.
@@ -188,19 +230,11 @@ void ChunkCounter::count(int64_t line, std::string_view printed) {
 }
 
 void MemorySeries::add(int64_t line, std::string_view text) {
-  if (text.size() > 400 || seen_++ % stride_ != 0) return;
-  static constexpr std::string_view kLabels[] = {"rss", "memory usage", "memory used", "mem used",
-                                                 "used memory"};
-  for (std::string_view label : kLabels) {
-    size_t at = find_ignoring_case(text, label);
-    if (at == npos) continue;
-    at += label.size();
-    for (int gap = 0; at < text.size() && !is_digit(text[at]) && gap < 4; ++gap) ++at;
-    const std::optional<double> bytes = read_bytes(text, at);
-    if (!bytes) continue;
-    points_.push_back({line, *bytes});
-    break;
-  }
+  if (text.size() > 400) return;
+  const std::optional<double> bytes =
+      kind_ == Kind::kDevice ? device_figure(text) : process_figure(text);
+  if (!bytes || seen_++ % stride_ != 0) return;
+  points_.push_back({line, *bytes});
   if (points_.size() < kSeriesPoints) return;
   for (size_t i = 0; 2 * i < points_.size(); ++i) points_[i] = points_[2 * i];
   points_.resize((points_.size() + 1) / 2);

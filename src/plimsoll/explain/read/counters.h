@@ -81,11 +81,15 @@ struct SeriesTrend {
 
 class MemorySeries {
  public:
+  // kAny: the memory of a process as it is usually called; kDevice: what is in use of a device.
+  enum class Kind { kAny, kDevice };
+  explicit MemorySeries(Kind kind = Kind::kAny) : kind_(kind) {}
   void add(int64_t line, std::string_view text);
   SeriesTrend trend() const;
 
  private:
   static constexpr size_t kSeriesPoints = 256;
+  Kind kind_;
   std::vector<SeriesPoint> points_;
   int64_t seen_ = 0;
   int64_t stride_ = 1;
