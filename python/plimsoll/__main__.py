@@ -24,6 +24,7 @@ written with plimsoll.Trainer.
   --memory SIZE    limit of the whole process: 3GiB, 75%, auto (default: $PLIMSOLL_MEMORY, or none)
   --reserve SIZE   how much of it others may take (default: at least 64MiB and 10 %)
   --threads N      threads of the engine
+  --parts N        into which its kernels cut their work: equal parts, equal bits
   --engine native  trains on the processor, also where Keras sees a GPU
   --engine keras   Keras trains, in parts where a batch does not fit
   --inexact        cuts also what is not proved to give the same in parts
@@ -34,7 +35,7 @@ written with plimsoll.Trainer.
 _USAGE_ERROR = 2
 _UNITS = ("b", "k", "kb", "kib", "m", "mb", "mib", "g", "gb", "gib", "tb", "tib")
 _FLAGS = ("--strict", "--inexact", "--arrays")
-_WITH_VALUE = ("--memory", "--reserve", "--threads", "--engine", "--restart")
+_WITH_VALUE = ("--memory", "--reserve", "--threads", "--parts", "--engine", "--restart")
 
 
 def _fail(text: str) -> NoReturn:
@@ -76,10 +77,11 @@ def _asked(given: dict[str, Any]) -> asked.Asked:
     if "reserve" in given:
         options["reserve"] = given["reserve"]
     try:
-        if "threads" in given:
-            if not given["threads"].isdecimal():
-                raise ValueError(f"--threads: expected a number, received {given['threads']!r}.")
-            options["threads"] = int(given["threads"])
+        for name in ("threads", "parts"):
+            if name in given:
+                if not given[name].isdecimal():
+                    raise ValueError(f"--{name}: expected a number, received {given[name]!r}.")
+                options[name] = int(given[name])
         what = finder.checked(given.get("memory"), given.get("strict", False),
                               given.get("engine", "auto"), options, given["plans"],
                               given.get("inexact", False))  # fmt: skip

@@ -21,6 +21,7 @@ class Settings:
     memory: int | None
     given: int
     precision: str
+    parts: int
     threads: int
     seed: int
     backend: str

@@ -117,6 +117,7 @@ class Options:
     memory: int | str | None = None
     reserve: int | str | None = None
     threads: int = 0
+    parts: int = 0  # of kernels' work: equal parts, equal bits; 0: as many as threads
     seed: int = 0
     precision: str = ""
     backend: str = ""
@@ -134,9 +135,9 @@ class Options:
     @property
     def asked(self) -> tuple[Any, ...]:
         """Equal where a session for the one will do for the other."""
-        return (self.memory, self.reserve, self.threads, self.seed, self.precision, self.backend,
-                self.plan_time, self.max_slowdown, self.without, self.times, self.tune, self.spill,
-                self.spill_dir)  # fmt: skip
+        return (self.memory, self.reserve, self.threads, self.parts, self.seed, self.precision,
+                self.backend, self.plan_time, self.max_slowdown, self.without, self.times,
+                self.tune, self.spill, self.spill_dir)  # fmt: skip
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Self:
@@ -154,6 +155,7 @@ class Options:
 
     def __post_init__(self) -> None:
         self.threads = _whole("threads", self.threads)
+        self.parts = _whole("parts", self.parts)
         self.seed = _whole("seed", self.seed)
         self.plan_time = _real("plan_time", self.plan_time)
         self.max_slowdown = _real("max_slowdown", self.max_slowdown)
@@ -168,8 +170,9 @@ class Options:
             raise ValueError(f"plan_time: expected seconds, received {self.plan_time}.")
         if self.max_slowdown is not None and not self.max_slowdown >= 1:
             raise ValueError(f"max_slowdown: expected 1 or more, received {self.max_slowdown}.")
-        if not 0 <= self.threads <= 1024:
-            raise ValueError(f"threads: expected 1 to 1024, received {self.threads}.")
+        for name in ("threads", "parts"):
+            if not 0 <= (count := getattr(self, name)) <= 1024:
+                raise ValueError(f"{name}: expected 1 to 1024, received {count}.")
 
     def measure(self, beside: int = 0, again: bool = False) -> None:
         """Once a call, before the engine takes anything but `beside`, which sessions hold."""
@@ -190,6 +193,7 @@ class Options:
         settings.memory = self.limits.run
         settings.given = self.limits.held
         settings.threads = self.threads
+        settings.parts = self.parts
         settings.seed = self.seed % _MOST_SEED
         settings.precision = self.precision
         settings.backend = self.backend

@@ -32,7 +32,7 @@ void read_plan(std::string_view text) {
   plan::Plan plan = plan::parse(text, programs);
   if (!(plan::parse(plan::print(plan, programs), programs) == plan)) std::abort();
   plan.kernel_set = catalog.kernel_set();
-  plan.threads = catalog.thread_count();
+  plan.parts = catalog.part_count();
   plan.fingerprint = graph::fingerprint(programs);
   (void)plan::validate(plan, programs, catalog);
 }

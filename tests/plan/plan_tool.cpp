@@ -36,6 +36,7 @@ class TaskCatalog final : public graph::KernelCatalog {
  public:
   std::string kernel_set() const override { return "tasks"; }
   int block_set() const override { return 0; }
+  int part_count() const override { return 1; }
   int thread_count() const override { return 1; }
   graph::Block block(const graph::Graph& graph, graph::NodeId node) const override {
     return graph::Block(graph::axes_of(graph, node).size(), graph::kWholeAxis);

@@ -30,6 +30,7 @@ class BlockedCatalog final : public graph::KernelCatalog {
     return inner_.kernel_set() + (boxes_.empty() ? "" : ";by_hand");
   }
   int block_set() const override { return inner_.block_set(); }
+  int part_count() const override { return inner_.part_count(); }
   int thread_count() const override { return inner_.thread_count(); }
   graph::Block block(const graph::Graph& graph, graph::NodeId node) const override {
     const auto box = boxes_.find(graph.node(node).name);

@@ -50,6 +50,7 @@ class ToyCatalog final : public graph::KernelCatalog {
 
   std::string kernel_set() const override { return "toy/t1"; }
   int block_set() const override { return 0; }
+  int part_count() const override { return 1; }
   int thread_count() const override { return 1; }
   graph::Block block(const graph::Graph& graph, graph::NodeId node) const override;
   Bytes scratch(const graph::Graph& graph, graph::NodeId node, int64_t batch,

@@ -26,6 +26,7 @@ run::Settings common_settings(const Options& options) {
   settings.batch = options.batch;
   settings.memory = options.memory;
   settings.given = options.given;
+  settings.parts = options.parts;
   settings.threads = options.threads;
   settings.seed = options.seed;
   settings.backend = options.backend;

@@ -35,6 +35,7 @@ struct RunOptions {
   std::optional<Bytes> memory{};  // none: the fastest plan, below 80 % of what may be used
   Bytes given{};                  // in a process that is not ours: held_by_process(), once
   int threads = 0;                // 0: what the process may use
+  int parts = 0;                  // as in FitOptions; 0: as many as threads
   uint64_t seed = 0;              // of initial weights
   std::string backend{};          // "onednn", "cpu", "reference", "null"; empty: the default
   std::string times{};            // as in FitOptions
@@ -69,6 +70,9 @@ struct FitOptions {
   std::string shuffle{};
   uint64_t seed = 0;  // of initial weights, dropout and the order of samples
   int threads = 0;    // 0: what the process may use
+  // Into how many parts kernels cut their work. Equal parts give equal bits, on any number of
+  // threads; 0: as many as threads, or those of the checkpoint that is resumed.
+  int parts = 0;
   std::string backend{};
   // Plans are chosen by times that were measured on this machine: the folder of such files; "none":
   // by a model of processors; empty: the user's cache folder. They never change a result.

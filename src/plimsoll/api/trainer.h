@@ -35,6 +35,7 @@ struct TrainerOptions {
   bool sample_weights = false;    // whether data sets bring them
   uint64_t seed = 0;              // of initial weights and dropout
   int threads = 0;                // 0: what the process may use
+  int parts = 0;                  // as in FitOptions; 0: as many as threads
   std::string backend{};
   std::string times{};  // as in FitOptions
   bool tune = false;

@@ -25,6 +25,11 @@ void check(const KernelSetOptions& options) {
                 fmt::format("threads: expected 0 (from the machine) or more, received {}.",
                             options.threads));
   }
+  if (options.parts < 0) {
+    throw Error(
+        ErrorKind::kConfig,
+        fmt::format("parts: expected 0 (as many as threads) or more, received {}.", options.parts));
+  }
   if (options.block_set < 0) {
     throw Error(ErrorKind::kConfig,
                 fmt::format("block set: expected 0 or more, received {}.", options.block_set));

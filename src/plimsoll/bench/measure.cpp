@@ -171,7 +171,7 @@ report::Speed describe(const Request& request, const Workload& workload,
   speed.program = to_string(request.program);
   speed.precision = session.summary().precision;
   speed.isa = cpu.isa;
-  speed.threads = session.plan().threads;
+  speed.threads = session.summary().threads;
   speed.parameters = workload.model.parameters().total();
   speed.batch = workload.batch;
   speed.steps = static_cast<int64_t>(seconds.size());

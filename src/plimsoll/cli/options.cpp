@@ -38,6 +38,11 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       .add_option("--threads", options.settings.threads,
                   "Threads; default: what the process may use")
       ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--parts", options.settings.parts,
+                  "Into how many parts kernels cut their work: equal parts, equal bits, on any "
+                  "number of threads; default: as many as threads, or the checkpoint's")
+      ->check(CLI::Range(1, 1024));
   command.add_option("--seed", options.settings.seed, "Seed of weights, dropout and shuffling");
   command.add_option("--backend", options.settings.backend, "onednn, cpu, reference, null")
       ->type_name("NAME");

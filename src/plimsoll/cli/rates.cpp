@@ -34,7 +34,7 @@ namespace {
 
 constexpr const char* kWord = "--measure-rates";
 // The program, kWord, folder, backend, threads, spill folder, limit, who waits.
-constexpr int kWords = 8;
+constexpr int kWords = 9;
 constexpr std::chrono::seconds kMost(20);
 
 bool can_write(const std::string& folder) {
@@ -109,9 +109,10 @@ std::string measure(const run::Settings& settings, const std::string& folder) {
   const Bytes left = left_beside_us(settings);
   std::optional<int> code = kDoesNotFit;
   if (left >= planning::kRatesRoom) {
-    code = run_and_wait({"plimsoll", kWord, folder, settings.backend,
-                         std::to_string(settings.threads), spill_folder(settings),
-                         std::to_string(left.count()), std::to_string(::getpid())});
+    code =
+        run_and_wait({"plimsoll", kWord, folder, settings.backend, std::to_string(settings.parts),
+                      std::to_string(settings.threads), spill_folder(settings),
+                      std::to_string(left.count()), std::to_string(::getpid())});
   }
   if (code == kDone) return "";
   return code == kDoesNotFit ? "the limit has no room to measure rates"
@@ -139,15 +140,16 @@ bool is_rates_process(int argc, char** argv) {
 int run_rates_process(int, char** argv) {
   // Whoever waits for it may be killed.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != read_number(argv[7])) return kFileFailure;
+  if (::getppid() != read_number(argv[8])) return kFileFailure;
   own_the_process();
   try {
     planning::RatesRequest request;
     request.times = planning::named_times(argv[2], false);
     request.backend = argv[3];
-    request.threads = static_cast<int>(read_number(argv[4]));
-    request.spill_folder = argv[5];
-    request.limit = Bytes(read_number(argv[6]));
+    request.parts = static_cast<int>(read_number(argv[4]));
+    request.threads = static_cast<int>(read_number(argv[5]));
+    request.spill_folder = argv[6];
+    request.limit = Bytes(read_number(argv[7]));
     return planning::measure_rates(request) ? kDone : kDoesNotFit;
   } catch (const std::exception&) {
     return kFileFailure;

@@ -56,6 +56,7 @@ class Executor::Impl {
            OutputSink* sink) {
     PLIMSOLL_CHECK(program < tables_.size(), "a program that the plan does not have");
     const FloatModeGuard mode;
+    const backend::cpu::ThreadLimit threads(backend_.catalog().thread_count());
     Poison* poison = poisons_.empty() ? nullptr : poisons_[program].get();
     if (poison != nullptr) poison->start();
     StepTimes* times = times_.empty() ? nullptr : times_[program].get();

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "backend/cpu/threads/threads.h"
 #include "backend/kernel/region.h"
 #include "base/cpu.h"
 #include "base/format.h"
@@ -225,6 +226,7 @@ std::vector<Wanted> find_wanted(const graph::ProgramSet& programs,
 void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
                   const TuningOptions& options, backend::KernelTimes& times) {
   const FloatModeGuard mode;
+  const backend::cpu::ThreadLimit threads(backend.catalog().thread_count());
   const std::vector<Wanted> wanted = find_wanted(programs, backend);
   const CpuInfo cpu = read_cpu_info();
   const Bytes caches = std::max(cpu.l3_bytes, cpu.l2_bytes) * 2;
@@ -265,6 +267,7 @@ void rate_kernels(const graph::ProgramSet& programs, backend::Backend& backend, 
                   double seconds, RateSums& sums) {
   constexpr double kSecondsPerRate = 0.002;
   const FloatModeGuard mode;
+  const backend::cpu::ThreadLimit threads(backend.catalog().thread_count());
   const Time::time_point started = Time::now();
   for (const Wanted& each : find_wanted(programs, backend)) {
     if (seconds_since(started) > seconds) break;

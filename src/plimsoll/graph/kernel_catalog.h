@@ -6,9 +6,9 @@
 // (op.h, same order). Extents are powers of two or kWholeAxis; block k covers rows
 // [k * extent, (k + 1) * extent) counted from the start of the axis (falling axes too), the last
 // one is shorter. On an axis with groups the extent is theirs, a power of two or not. The block is
-// a pure function of operator, shapes per sample, dtype, instruction set, cache sizes and thread
-// count: never of the batch size, the limit or the clock. Scratch is exact; times are estimates
-// that decide between plans and never change a result.
+// a pure function of operator, shapes per sample, dtype, instruction set, cache sizes and the count
+// of parts: never of the batch size, the limit, the threads or the clock. Scratch is exact; times
+// are estimates that decide between plans and never change a result.
 
 #include <cstdint>
 #include <memory>
@@ -29,10 +29,13 @@ class KernelCatalog {
  public:
   virtual ~KernelCatalog() = default;
 
-  // Names backend, instruction set, threads and caps: equal ids, equal bits.
+  // Names backend, instruction set, parts and caps: equal ids, equal bits.
   virtual std::string kernel_set() const = 0;
   // 0: the blocks of the kernel set; k: all extents above 1 halved k times.
   virtual int block_set() const = 0;
+  // Into how many parts a kernel's work is cut at most; what each computes is fixed by its number.
+  virtual int part_count() const = 0;
+  // How many threads run them: no result depends on it.
   virtual int thread_count() const = 0;
 
   virtual Block block(const Graph& graph, NodeId node) const = 0;

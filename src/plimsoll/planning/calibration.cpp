@@ -106,15 +106,19 @@ TimesOptions named_times(const std::string& name, bool tune) {
   return {name.empty() ? user_cache_folder() : name, tune};
 }
 
-std::string times_fingerprint(const std::string& kernel_set) {
-  return kernel_set.substr(0, kernel_set.find(';')) + " " + read_processor_name();
+std::string times_fingerprint(const std::string& kernel_set, int parts, int threads) {
+  const std::string on = threads < parts ? fmt::format(" on {} threads", threads) : "";
+  return kernel_set.substr(0, kernel_set.find(';')) + on + " " + read_processor_name();
 }
 
-std::string times_fingerprint_of(const std::string& backend, int threads) {
+std::string times_fingerprint_of(const std::string& backend, int parts, int threads) {
   const std::string name = backend.empty() ? std::string(backend::default_backend()) : backend;
   backend::KernelSetOptions options;
+  options.parts = parts;
   options.threads = threads;
-  return times_fingerprint(backend::make_backend(name, options)->catalog().kernel_set());
+  const std::unique_ptr<backend::Backend> made = backend::make_backend(name, options);
+  const graph::KernelCatalog& catalog = made->catalog();
+  return times_fingerprint(catalog.kernel_set(), catalog.part_count(), catalog.thread_count());
 }
 
 std::string times_path(const std::string& folder, const std::string& fingerprint) {

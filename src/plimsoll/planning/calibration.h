@@ -43,9 +43,11 @@ struct TimesOptions {
 TimesOptions named_times(const std::string& name, bool tune);
 
 // What times hold for: of a kernel set, whatever its blocks are, and this processor.
-std::string times_fingerprint(const std::string& kernel_set);
-// The same for a backend by its name (empty: the default) with so many threads (0: the process's).
-std::string times_fingerprint_of(const std::string& backend, int threads);
+// `threads`: where they are fewer than the parts.
+std::string times_fingerprint(const std::string& kernel_set, int parts, int threads);
+// The same for a backend by its name (empty: the default) with so many parts and threads (0: the
+// process's).
+std::string times_fingerprint_of(const std::string& backend, int parts, int threads);
 // The file's path in `folder`.
 std::string times_path(const std::string& folder, const std::string& fingerprint);
 

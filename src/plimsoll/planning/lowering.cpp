@@ -17,6 +17,7 @@ namespace {
 
 backend::KernelSetOptions kernel_options(const PlanRequest& request, int block_set) {
   backend::KernelSetOptions options;
+  options.parts = request.parts;
   options.threads = request.threads;
   options.block_set = block_set;
   return options;

@@ -53,9 +53,11 @@ void rate_disk(const std::string& folder, KernelTimes& times) {
 bool measure_rates(const RatesRequest& request) {
   PlanRequest plan;
   plan.backend = request.backend;
+  plan.parts = request.parts;
   plan.threads = request.threads;
   plan.limit = request.limit;
-  const std::string fingerprint = times_fingerprint_of(request.backend, request.threads);
+  const std::string fingerprint =
+      times_fingerprint_of(request.backend, request.parts, request.threads);
   const auto known = load_times(request.times.folder, fingerprint);
   KernelTimes times = known ? *known : KernelTimes{};
   exec::RateSums sums;

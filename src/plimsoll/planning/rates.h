@@ -25,6 +25,7 @@ inline constexpr Bytes kRatesRoom = 112_MiB;
 struct RatesRequest {
   TimesOptions times;
   std::string backend;         // empty: the default
+  int parts = 0;               // of kernels' work; 0: as many as threads
   int threads = 0;             // 0: the process's
   std::string spill_folder;    // empty: no disk is measured
   std::optional<Bytes> limit;  // of the process that measures

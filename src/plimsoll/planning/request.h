@@ -34,6 +34,7 @@ inline constexpr int64_t kPlanStepsPerSecond = 100'000;
 struct PlanRequest {
   std::optional<Bytes> limit;  // none: the free plan
   std::string backend;         // empty: the default
+  int parts = 0;               // of kernels' work; 0: as many as threads
   int threads = 0;             // 0: from affinity and quota
   uint64_t seed = 0;
   Bytes given;      // what the process held before, where it is not ours (memory_model.h)

@@ -33,7 +33,7 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
   if (saved.kernel_set != catalog.kernel_set() || saved.block_set != catalog.block_set()) {
     throw Error(ErrorKind::kConfig, where + "one for kernels " + catalog.kernel_set() +
                                         ", received one for " + saved.kernel_set +
-                                        ". Make it anew on this machine, or pass its --threads.");
+                                        ". Make it anew on this machine, or pass its --parts.");
   }
   const plan::Validation verdict = plan::validate(saved, programs, catalog);
   if (!verdict.ok()) throw Error(ErrorKind::kConfig, where + "a valid one: " + verdict.message);

@@ -79,7 +79,8 @@ TimesOptions find_times(const layers::Model& model, const layers::CompileOptions
                         const layers::BatchSizes& batches, const PlanRequest& request) {
   TimesOptions times = request.times;
   if (times.known || (times.folder.empty() && !times.tune)) return times;
-  const std::string fingerprint = times_fingerprint_of(request.backend, request.threads);
+  const std::string fingerprint =
+      times_fingerprint_of(request.backend, request.parts, request.threads);
   times.known = load_times(times.folder, fingerprint);
   if (times.measure_rates && lacks_rates(times, fingerprint)) {
     times.note = (*times.measure_rates)();

@@ -87,6 +87,7 @@ std::string to_json(const PlanSummary& summary) {
   json["batch_norm"] = batch_norm_name(summary);
   json["batch_norm_group"] = summary.batch_norm_group;
   json["block_set"] = summary.block_set;
+  json["kernel_parts"] = summary.kernel_parts;
   json["threads"] = summary.threads;
   json["lower_bound_bytes"] = summary.lower_bound.count();
   json["lower_bound_spill_bytes"] = optional_bytes(summary.lower_bound_with_spill);

@@ -98,7 +98,8 @@ struct PlanSummary {
   int64_t batch_norm_asked = 0;   // samples whose statistics BatchNormalization was to take
   int64_t batch_norm_group = 0;   // the same in these programs; 0: the whole batch's
   int block_set = 0;
-  int threads = 1;
+  int kernel_parts = 1;  // into which kernels cut their work
+  int threads = 1;       // that run them
 
   Bytes lower_bound;  // without a spill file
   // With one; none: it is not allowed, or nobody needed to know.

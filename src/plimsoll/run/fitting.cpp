@@ -56,7 +56,7 @@ void Fitting::open_checkpoints() {
   if (const train::CheckpointHead* head = checkpoints_->found()) {
     request_.settings.seed = head->seed;
     if (request_.shuffle.empty()) request_.shuffle = data::to_string(head->shuffle);
-    if (request_.settings.threads == 0) request_.settings.threads = head->threads;
+    if (request_.settings.parts == 0) request_.settings.parts = head->parts;
   }
 }
 
@@ -153,7 +153,7 @@ void Fitting::plan_anew(Bytes limit, const train::Position& position) {
   Settings before = run_.key_.settings;
   before.whole_process = false;
   before.tune = false;  // once a run
-  before.threads = session().plan().threads;
+  before.parts = session().plan().parts;
   run_.park(true, request_.settings.spill_directory);
   key_.settings = before;
   key_.settings.memory = limit;

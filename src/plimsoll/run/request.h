@@ -34,6 +34,7 @@ struct Settings {
   int64_t batch = 32;                    // samples per step
   std::optional<Bytes> memory;           // of the process; none: the fastest plan, below a guard
   std::string precision;                 // "f32", "bf16"; empty: of the model's layers
+  int parts = 0;                         // of kernels' work; 0: a checkpoint's, or threads
   int threads = 0;                       // 0: what the process may use
   uint64_t seed = 0;                     // of weights, dropout and the order of samples
   std::string backend;                   // empty: the default

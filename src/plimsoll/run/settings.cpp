@@ -66,6 +66,7 @@ planning::PlanRequest plan_request(const Settings& settings) {
   request.limit = settings.memory;
   request.given = settings.given;
   request.backend = settings.backend;
+  request.parts = settings.parts;
   request.threads = settings.threads;
   request.seed = settings.seed;
   request.plan_steps = plan_steps(settings);

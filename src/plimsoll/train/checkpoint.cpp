@@ -77,7 +77,7 @@ layers::Config to_config(const CheckpointHead& head) {
                                 {"program", head.program},
                                 {"kernel_set", head.kernel_set},
                                 {"block_set", head.block_set},
-                                {"threads", head.threads},
+                                {"parts", head.parts},
                                 {"callbacks", to_config(head.callbacks)}};
 }
 
@@ -104,7 +104,9 @@ CheckpointHead parse_checkpoint_head(const layers::Config& config) {
   head.program = config.at("program").as_string();
   head.kernel_set = config.at("kernel_set").as_string();
   head.block_set = static_cast<int>(config.at("block_set").as_int());
-  head.threads = static_cast<int>(config.at("threads").as_int());
+  // Files of before there was a choice call parts threads.
+  const layers::Config* parts = config.find("parts");
+  head.parts = static_cast<int>((parts != nullptr ? *parts : config.at("threads")).as_int());
   // Files of before there were any have none.
   if (const layers::Config* callbacks = config.find("callbacks")) {
     head.callbacks = parse_callback_state(*callbacks);

@@ -51,7 +51,7 @@ struct CheckpointHead {
   std::string program;     // fingerprint of the training program, in hexadecimal
   std::string kernel_set;
   int block_set = 0;
-  int threads = 1;
+  int parts = 1;  // of kernels' work
   CallbackState callbacks{};
   friend bool operator==(const CheckpointHead&, const CheckpointHead&) = default;
 };

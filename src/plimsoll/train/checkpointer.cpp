@@ -96,8 +96,7 @@ Position Checkpointer::restore(Session& session, int64_t rows, data::Shuffle shu
       crossing(was.kernel_set, head_.kernel_set) +
       difference("the kernel set", was.kernel_set, head_.kernel_set) +
       difference("the block set", std::to_string(was.block_set), std::to_string(head_.block_set)) +
-      difference("the number of threads", std::to_string(was.threads),
-                 std::to_string(head_.threads));
+      difference("the number of parts", std::to_string(was.parts), std::to_string(head_.parts));
   if (!other.empty()) other.resize(other.size() - 2);
   say_(fmt::format(
       "resumed from {}, step {}{}", found_->path, was.position.steps,

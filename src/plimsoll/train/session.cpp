@@ -311,7 +311,7 @@ data::BatchSource Session::bind(data::Dataset& dataset,
                                 data::Shuffle shuffle) const {
   data::BatchSource batches(dataset, bindings_of(inputs),
                             {options_.batch, shuffle, options_.plan.seed});
-  batches.share_reading(exec::kernel_threads(plan().threads));
+  batches.share_reading(exec::kernel_threads(summary_.threads));
   return batches;
 }
 
@@ -596,7 +596,7 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
   }
   loop.history.interrupted = stopped(options);
   loop.history.seconds_per_step = loop.times.median();
-  loop.history.processor_share = loop.times.processor_share(plan().threads);
+  loop.history.processor_share = loop.times.processor_share(summary_.threads);
   return std::move(loop.history);
 }
 
@@ -629,7 +629,7 @@ CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
   head.program = to_hex(graph::fingerprint(train));
   head.kernel_set = plan().kernel_set;
   head.block_set = plan().block_set;
-  head.threads = plan().threads;
+  head.parts = plan().parts;
   return head;
 }
 

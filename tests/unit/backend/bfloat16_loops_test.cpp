@@ -144,7 +144,7 @@ std::vector<Buffer> run(const Node& node, DType values, int64_t batch, const Cpu
 void expect_rounded(const Node& node, int64_t batch, const CpuOptions& options, bool first = true) {
   SCOPED_TRACE(node.op + " " + to_string(node.shapes[0]) + " batch " + std::to_string(batch) +
                " isa " + std::to_string(static_cast<int>(options.isa)) + " threads " +
-               std::to_string(options.threads));
+               std::to_string(options.parts));
   const std::vector<Buffer> expected = run(node, DType::kFloat32, batch, options, first);
   const std::vector<Buffer> got = run(node, DType::kBFloat16, batch, options, first);
   ASSERT_FALSE(expected.empty());

@@ -28,7 +28,7 @@ CpuInfo two_cores() {
 
 backend::KernelSetOptions options(int64_t batch_cap = 0, int block_set = 0) {
   backend::KernelSetOptions o;
-  o.threads = 2;
+  o.parts = o.threads = 2;
   o.block_set = block_set;
   if (batch_cap > 0) o.caps.emplace_back("batch", batch_cap);
   return o;
@@ -213,9 +213,10 @@ TEST(VectorizedKernelSet, NamesWhatKernelsDependOnAndParses) {
     EXPECT_NE(id.find("/l2="), std::string::npos) << id;
     EXPECT_EQ(id.find(' '), std::string::npos) << id;
     backend::KernelSetOptions expected;
-    expected.threads = 2;
+    expected.parts = 2;
     expected.caps = {{"batch", 4}};
     EXPECT_EQ(backend::parse_kernel_set(id), expected);
+    EXPECT_EQ(backend->catalog().part_count(), 2);
     EXPECT_EQ(backend->catalog().thread_count(), 2);
   }
 }

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -81,7 +83,7 @@ TEST(Team, WakesSleepers) {
   for (int job = 0; job < 3; ++job) {
     std::array<std::atomic<int>, 3> runs{};
     team.run(
-        3,
+        3, 3,
         [](const void* body, int part) {
           auto& counts = *static_cast<std::array<std::atomic<int>, 3>*>(const_cast<void*>(body));
           ++counts[static_cast<size_t>(part)];
@@ -106,7 +108,7 @@ TEST(Team, PartsStayWithTheirThread) {
   for (int i = 0; i < 200; ++i) {
     Job job;
     team.run(
-        3,
+        3, 3,
         [](const void* body, int part) {
           Job& mine = *static_cast<Job*>(const_cast<void*>(body));
           mine.by[static_cast<size_t>(part)] = std::this_thread::get_id();
@@ -125,13 +127,64 @@ TEST(Team, RunsMorePartsThanOneRound) {
   std::vector<std::atomic<int>> runs(1100);
   Team team;
   team.run(
-      static_cast<int>(runs.size()),
+      static_cast<int>(runs.size()), static_cast<int>(runs.size()),
       [](const void* body, int part) {
         auto& counts = *static_cast<std::vector<std::atomic<int>>*>(const_cast<void*>(body));
         ++counts[static_cast<size_t>(part)];
       },
       &runs);
   for (const auto& count : runs) EXPECT_EQ(count, 1);
+}
+
+// Fewer threads than parts: each part runs once, and no thread is started for it.
+TEST(Team, FewerThreadsThanParts) {
+  Team team;
+  std::array<std::atomic<int>, 70> runs{};
+  for (const int threads : {1, 2, 3, 2, 1}) {
+    for (auto& count : runs) count = 0;
+    team.run(
+        static_cast<int>(runs.size()), threads,
+        [](const void* body, int part) {
+          auto& counts = *static_cast<std::array<std::atomic<int>, 70>*>(const_cast<void*>(body));
+          ++counts[static_cast<size_t>(part)];
+        },
+        &runs);
+    for (const auto& count : runs) EXPECT_EQ(count, 1);
+  }
+  EXPECT_EQ(team.thread_count(), 3u);
+}
+
+// How many threads run these parts, each of which leaves the others time to come.
+size_t threads_of(int parts) {
+  std::mutex mutex;
+  std::set<std::thread::id> seen;
+  for_each_part(parts, [&](int) {
+    {
+      const std::lock_guard lock(mutex);
+      seen.insert(std::this_thread::get_id());
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  });
+  return seen.size();
+}
+
+// A limit holds in its scope, for the host thread that set it.
+TEST(Parts, RunOnNoMoreThreadsThanTheLimit) {
+  {
+    const ThreadLimit two(2);
+    EXPECT_LE(threads_of(6), 2u);
+    {
+      const ThreadLimit one(1);
+      EXPECT_EQ(threads_of(6), 1u);
+    }
+    EXPECT_LE(threads_of(6), 2u);
+  }
+  std::atomic<int> met = 0;
+  for_each_part(3, [&](int) {
+    ++met;
+    while (met < 3) std::this_thread::yield();  // a thread for each is there again
+  });
+  EXPECT_EQ(met, 3);
 }
 
 TEST(Team, HostThreadsHaveOneEach) {

@@ -18,7 +18,7 @@ TEST(KernelSet, RoundTrips) {
 
 TEST(KernelSet, ReadsWhatItSpells) {
   EXPECT_EQ(parse_kernel_set("reference/t2;units<=8;batch<=4;block_set=1"),
-            (KernelSetOptions{.threads = 2, .block_set = 1, .caps = {{"batch", 4}, {"units", 8}}}));
+            (KernelSetOptions{.parts = 2, .block_set = 1, .caps = {{"batch", 4}, {"units", 8}}}));
 }
 
 TEST(KernelSet, IsWhatTheCatalogSays) {
@@ -45,6 +45,7 @@ TEST(Backends, UnknownNamesGetADidYouMean) {
 
 TEST(Backends, BadOptionsAreRefused) {
   expect_error(ErrorKind::kConfig, "threads", [] { make_backend("null", {.threads = -1}); });
+  expect_error(ErrorKind::kConfig, "parts", [] { make_backend("null", {.parts = -1}); });
   expect_error(ErrorKind::kConfig, "block set", [] { make_backend("null", {.block_set = -1}); });
   expect_error(ErrorKind::kConfig, "cap of axis \"batch\"", [] {
     make_backend("null", {.caps = {{"batch", 0}}});

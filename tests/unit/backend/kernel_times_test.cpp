@@ -113,6 +113,7 @@ TEST(KernelTimes, OnlyTimesAreOthers) {
   const auto timed = make_timed_catalog(own, times, "/there");
   EXPECT_EQ(timed->kernel_set(), own.kernel_set());
   EXPECT_EQ(timed->block_set(), own.block_set());
+  EXPECT_EQ(timed->part_count(), own.part_count());
   EXPECT_EQ(timed->thread_count(), own.thread_count());
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const NodeId node(n);

@@ -16,6 +16,7 @@ class CountingCatalog final : public graph::KernelCatalog {
 
   std::string kernel_set() const override { return toys_.kernel_set(); }
   int block_set() const override { return toys_.block_set(); }
+  int part_count() const override { return toys_.part_count(); }
   int thread_count() const override { return toys_.thread_count(); }
   graph::Block block(const graph::Graph& graph, graph::NodeId node) const override {
     ++questions;

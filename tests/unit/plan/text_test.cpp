@@ -48,7 +48,7 @@ TEST(PlanTextTest, RoundTripsEverythingThatAPlanCanHold) {
   Plan plan;
   plan.kernel_set = "toy/t1;batch<=4 and more";
   plan.block_set = 2;
-  plan.threads = 3;
+  plan.parts = 3;
   plan.fingerprint = 0xfedcba9876543210u;
   plan.states = {{"a b", 64_B, 16_B}};
   plan.state_bytes = 128_B;

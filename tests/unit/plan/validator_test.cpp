@@ -79,9 +79,9 @@ TEST_F(ValidatorTest, WrongProgram) {
   plan_.block_set = 1;
   expect(Verdict::kWrongProgram, "block set");
   plan_.block_set = 0;
-  plan_.threads = 2;
-  expect(Verdict::kWrongProgram, "threads");
-  plan_.threads = 1;
+  plan_.parts = 2;
+  expect(Verdict::kWrongProgram, "parts");
+  plan_.parts = 1;
   program().batch = 16;
   expect(Verdict::kWrongProgram, "batch");
   program().batch = 8;

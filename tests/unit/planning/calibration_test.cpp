@@ -76,9 +76,11 @@ TEST(Calibration, NumbersThatNoClockSaysAreRefused) {
 }
 
 TEST(Calibration, TheMachineIsNamedWithoutTheBlocks) {
-  EXPECT_EQ(times_fingerprint("reference/t1;batch<=4;block_set=1"),
-            times_fingerprint("reference/t1"));
-  EXPECT_NE(times_fingerprint("reference/t1"), times_fingerprint("reference/t2"));
+  EXPECT_EQ(times_fingerprint("reference/t1;batch<=4;block_set=1", 1, 1),
+            times_fingerprint("reference/t1", 1, 1));
+  EXPECT_NE(times_fingerprint("cpu/t1", 1, 1), times_fingerprint("cpu/t2", 2, 2));
+  // Two parts on one thread take other times than on two.
+  EXPECT_NE(times_fingerprint("cpu/t2", 2, 2), times_fingerprint("cpu/t2", 2, 1));
   EXPECT_NE(times_path("/a", "one"), times_path("/a", "two"));
 }
 

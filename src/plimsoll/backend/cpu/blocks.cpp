@@ -116,10 +116,10 @@ int64_t power_within(int64_t extent, double bytes_each, double limit) {
 Blocks::Blocks(const CpuInfo& cpu, const KernelSetOptions& options, bool alone)
     : options_(options),
       cpu_options_{.isa = isa_of(cpu.isa),
-                   .threads = options.threads,
+                   .parts = options.parts,
                    .pairs = has_pairs(cpu.isa),
                    .alone = alone},
-      caches_bytes_(static_cast<double>(cpu.l2_bytes.count()) * options.threads),
+      caches_bytes_(static_cast<double>(cpu.l2_bytes.count()) * options.parts),
       last_cache_bytes_(static_cast<double>(cpu.l3_bytes.count())),
       pieces_from_(isa_of(cpu.isa) == Isa::kAvx512 && !alone ? 0
                                                              : most_units(isa_of(cpu.isa)) + 1) {}
@@ -127,7 +127,7 @@ Blocks::Blocks(const CpuInfo& cpu, const KernelSetOptions& options, bool alone)
 int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
   const double flops = sample_flops(graph, node);
   const double bytes = sample_bytes(graph, node);
-  int64_t extent = power_from(kFlopsPerThread * options_.threads / flops);
+  int64_t extent = power_from(kFlopsPerThread * options_.parts / flops);
   extent = power_within(extent, bytes, caches_bytes_ / 2);
   extent = std::max(extent, winograd_samples(graph, node));
   if (graph.node(node).op->traits().work.pass != OpPass::kGradKernel) return extent;
@@ -136,7 +136,7 @@ int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
   const double bandwidth =
       2 * sum_bytes > last_cache_bytes_ / 2 ? kMemoryBytesPerSecond : kCacheBytesPerSecond;
   const double add_seconds = kAddPasses * sum_bytes / bandwidth;
-  const double sample_seconds = flops / (kFlopsPerSecond * options_.threads);
+  const double sample_seconds = flops / (kFlopsPerSecond * options_.parts);
   const int64_t wanted = power_from(add_seconds / (kAddShare * sample_seconds));
   return std::max(extent, power_within(wanted, bytes, kWeightGradientCallBytes));
 }
@@ -151,9 +151,9 @@ int64_t Blocks::winograd_samples(const Graph& graph, NodeId node) const {
   }
   const NodeFacts facts = node_facts(graph, node, 1, extents, {});
   if (!becomes_winograd_node(facts, cpu_options_)) return 1;
-  const int threads = std::min(options_.threads, kMostTileThreads);
+  const int most_parts = std::min(options_.parts, kMostTileThreads);
   const auto tiles = static_cast<double>(winograd_images(facts).tiles());
-  return power_from(static_cast<double>(kTilesPerThread * threads) / tiles);
+  return power_from(static_cast<double>(kTilesPerThread * most_parts) / tiles);
 }
 
 int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
@@ -175,7 +175,7 @@ int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
 }
 
 int64_t Blocks::preferred_recurrent(const Graph& graph, NodeId node) const {
-  const int64_t extent = power_from(static_cast<double>(kRecurrentRows * options_.threads));
+  const int64_t extent = power_from(static_cast<double>(kRecurrentRows * options_.parts));
   return power_within(extent, sample_bytes(graph, node), kCallBytes);
 }
 

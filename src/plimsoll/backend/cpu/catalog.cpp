@@ -1,5 +1,7 @@
 #include "backend/cpu/catalog.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 
 namespace plimsoll::backend::cpu {
@@ -9,6 +11,8 @@ using graph::NodeId;
 
 KernelSetOptions resolved(KernelSetOptions options, const CpuInfo& cpu) {
   if (options.threads == 0) options.threads = cpu.default_threads;
+  if (options.parts == 0) options.parts = options.threads;
+  options.threads = std::min(options.threads, options.parts);
   return options;
 }
 
@@ -38,7 +42,7 @@ std::vector<ops::PackOffer> packs(const KernelLibrary& library, const Graph& gra
 Catalog::Catalog(const KernelLibrary& library, const CpuInfo& cpu, const KernelSetOptions& options,
                  const std::string& backend, bool alone)
     : library_(library),
-      costs_(cpu, options.threads, alone),
+      costs_(cpu, options, alone),
       options_(options),
       id_(kernel_set_id(backend, options)) {}
 

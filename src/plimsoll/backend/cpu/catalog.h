@@ -10,7 +10,7 @@
 
 namespace plimsoll::backend::cpu {
 
-// The options with a count of threads.
+// The options with counts of parts and threads, no more threads than parts.
 KernelSetOptions resolved(KernelSetOptions options, const CpuInfo& cpu);
 // All that kernels and blocks depend on beside the options; `backend` names it with its revision.
 std::string backend_id(const std::string& backend, const CpuInfo& cpu);
@@ -29,6 +29,7 @@ class Catalog final : public graph::KernelCatalog {
 
   std::string kernel_set() const override { return id_; }
   int block_set() const override { return options_.block_set; }
+  int part_count() const override { return options_.parts; }
   int thread_count() const override { return options_.threads; }
 
   graph::Block block(const graph::Graph& graph, graph::NodeId node) const override;

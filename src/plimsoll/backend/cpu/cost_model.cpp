@@ -75,15 +75,20 @@ bool multiplies_bfloat16(const NodeFacts& facts) {
   return facts.inputs.size() > 1 && facts.inputs[0].dtype == DType::kBFloat16;
 }
 
+// Of so many parts, those that run at the same time: 8 parts take three threads three rounds.
+int at_once(int parts, int threads) { return parts / ceil_div(parts, threads); }
+
 }  // namespace
 
-CostModel::CostModel(const CpuInfo& cpu, int threads, bool alone)
+CostModel::CostModel(const CpuInfo& cpu, const KernelSetOptions& options, bool alone)
     : flops_per_thread_(kOtherFlopsPerSecond),
       last_cache_bytes_(
-          static_cast<double>(std::max(cpu.l3_bytes, cpu.l2_bytes * threads).count())),
-      threads_(threads),
-      options_{
-          .isa = isa_of(cpu.isa), .threads = threads, .pairs = has_pairs(cpu.isa), .alone = alone} {
+          static_cast<double>(std::max(cpu.l3_bytes, cpu.l2_bytes * options.threads).count())),
+      threads_(at_once(options.parts, options.threads)),
+      options_{.isa = isa_of(cpu.isa),
+               .parts = options.parts,
+               .pairs = has_pairs(cpu.isa),
+               .alone = alone} {
   for (const IsaRate& rate : kIsaRates) {
     if (rate.isa != cpu.isa) continue;
     flops_per_thread_ = rate.flops_per_second;

@@ -6,6 +6,7 @@
 // family, measured by bench/step_kernels (docs/design/0002-kernel-sets.md has the numbers).
 
 #include "backend/cpu/cpu_kernels.h"
+#include "backend/kernel/backends.h"
 #include "base/cpu.h"
 #include "graph/kernel_catalog.h"
 
@@ -13,7 +14,8 @@ namespace plimsoll::backend::cpu {
 
 class CostModel {
  public:
-  CostModel(const CpuInfo& cpu, int threads, bool alone);
+  // `options` with parts and threads, as resolved() gives them.
+  CostModel(const CpuInfo& cpu, const KernelSetOptions& options, bool alone);
 
   // The seconds of a call with these extents; `own` says that it runs on our kernels or the
   // vendor's, and not on the reference's plain loops.
@@ -29,7 +31,7 @@ class CostModel {
   double flops_per_thread_;
   double bf16_ = 1.0;
   double last_cache_bytes_;
-  int threads_;
+  int threads_;  // that run parts at the same time
   CpuOptions options_;
 };
 

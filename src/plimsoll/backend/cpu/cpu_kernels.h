@@ -20,7 +20,7 @@ namespace plimsoll::backend::cpu {
 
 struct CpuOptions {
   Isa isa = Isa::kGeneric;
-  int threads = 1;
+  int parts = 1;
   bool pairs = false;  // the processor multiplies pairs of bfloat16 numbers
   bool tiles = false;  // and has tiles that sum such products
   // No other backend adds products to ours, so that these compute what theirs would.

@@ -130,7 +130,7 @@ void check_pack(const NodeFacts& facts, int64_t elements, Bytes bytes, DType dty
 
 KernelLibrary::KernelLibrary(const CpuInfo& cpu, const KernelSetOptions& options, bool alone)
     : options_{.isa = isa_of(cpu.isa),
-               .threads = options.threads,
+               .parts = options.parts,
                .pairs = has_pairs(cpu.isa),
                .tiles = kHasVariants && has_tiles(cpu.isa),
                .alone = alone},
@@ -168,7 +168,7 @@ Bytes KernelLibrary::scratch_at(const Graph& graph, NodeId node, int64_t batch,
   if (cuts_rows(axes_of(graph, node), extents)) {
     return reference_scratch(graph, node, batch, extents, forms);
   }
-  return shared_reference_scratch(graph, node, batch, extents, forms, options_.threads);
+  return shared_reference_scratch(graph, node, batch, extents, forms, options_.parts);
 }
 
 std::optional<Bytes> KernelLibrary::own_scratch(const Graph& graph, NodeId node,
@@ -228,11 +228,10 @@ std::unique_ptr<Kernel> KernelLibrary::make_dense(const KernelRequest& request) 
   if (auto own = make_own(request, facts)) return own;
   if (const auto wide = widened_facts(facts)) {
     if (auto own = make_own(widened_request(request), *wide)) {
-      return make_widened(std::move(own), request,
-                          shared_conversion(options_.isa, options_.threads));
+      return make_widened(std::move(own), request, shared_conversion(options_.isa, options_.parts));
     }
   }
-  return make_shared_reference(request, options_.threads);
+  return make_shared_reference(request, options_.parts);
 }
 
 // The weight of a graph that was read lies as this kernel set wants it, or is plain.

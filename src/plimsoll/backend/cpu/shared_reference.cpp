@@ -162,10 +162,10 @@ std::unique_ptr<Kernel> delegated(std::unique_ptr<Kernel> kernel) {
 
 int shared_reference_parts(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                            std::span<const int64_t> extents, std::span<const std::string> forms,
-                           int threads) {
+                           int most_parts) {
   const std::vector<graph::Axis> axes = axes_of(graph, node);
   const int axis = graph::find_axis(axes, graph::kBatchAxis);
-  if (threads == 1 || axis < 0 || axes.size() > kMostAxes) return 1;
+  if (most_parts == 1 || axis < 0 || axes.size() > kMostAxes) return 1;
   const graph::Axis& samples = axes[static_cast<size_t>(axis)];
   const int64_t count = extents[static_cast<size_t>(axis)];
   if (samples.kind != graph::AxisKind::kMap || count < 2) return 1;
@@ -190,20 +190,20 @@ int shared_reference_parts(const graph::Graph& graph, graph::NodeId node, int64_
   }
   const int64_t bytes = bytes_of_call(inputs, batch, axes, false, extents) +
                         bytes_of_call(outputs, batch, axes, true, extents);
-  return static_cast<int>(std::min<int64_t>(count, parts_for(bytes * kPlainLoops, threads)));
+  return static_cast<int>(std::min<int64_t>(count, parts_for(bytes * kPlainLoops, most_parts)));
 }
 
 Bytes shared_reference_scratch(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                                std::span<const int64_t> extents, std::span<const std::string> forms,
-                               int threads) {
-  const int parts = shared_reference_parts(graph, node, batch, extents, forms, threads);
+                               int most_parts) {
+  const int parts = shared_reference_parts(graph, node, batch, extents, forms, most_parts);
   if (parts == 1) return reference_scratch(graph, node, batch, extents, forms);
   return part_scratch(graph, node, batch, extents, forms, parts) * parts;
 }
 
-std::unique_ptr<Kernel> make_shared_reference(const KernelRequest& request, int threads) {
+std::unique_ptr<Kernel> make_shared_reference(const KernelRequest& request, int most_parts) {
   const int parts = shared_reference_parts(request.graph, request.node, request.batch,
-                                           request.extents, request.forms, threads);
+                                           request.extents, request.forms, most_parts);
   if (parts == 1) return delegated(make_reference_kernel(request));
   const std::vector<graph::Axis> axes = axes_of(request.graph, request.node);
   const auto axis = static_cast<size_t>(graph::find_axis(axes, graph::kBatchAxis));

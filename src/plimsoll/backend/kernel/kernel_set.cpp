@@ -50,7 +50,7 @@ void parse_part(std::string_view id, std::string_view part, KernelSetOptions& op
 }  // namespace
 
 std::string kernel_set_id(std::string_view backend, const KernelSetOptions& options) {
-  std::string id = fmt::format("{}/t{}", backend, options.threads);
+  std::string id = fmt::format("{}/t{}", backend, options.parts);
   std::vector<std::pair<std::string, int64_t>> caps = options.caps;
   std::sort(caps.begin(), caps.end());
   for (const auto& [axis, most] : caps) id += fmt::format(";{}<={}", axis, most);
@@ -64,7 +64,7 @@ KernelSetOptions parse_kernel_set(std::string_view id) {
   const std::string_view head = take_part(rest);
   const size_t slash = head.rfind("/t");
   if (slash == std::string_view::npos || slash == 0) bad_id(id, head);
-  options.threads = static_cast<int>(parse_number(id, head, head.substr(slash + 2), 1));
+  options.parts = static_cast<int>(parse_number(id, head, head.substr(slash + 2), 1));
   while (!rest.empty()) parse_part(id, take_part(rest), options);
   std::sort(options.caps.begin(), options.caps.end());
   return options;

@@ -40,6 +40,7 @@ class TimedCatalog final : public graph::KernelCatalog {
 
   std::string kernel_set() const override { return catalog_.kernel_set(); }
   int block_set() const override { return catalog_.block_set(); }
+  int part_count() const override { return catalog_.part_count(); }
   int thread_count() const override { return catalog_.thread_count(); }
   graph::Block block(const Graph& graph, NodeId node) const override {
     return catalog_.block(graph, node);

@@ -287,12 +287,12 @@ class PooledKernel final : public Kernel {
 class GradKernelKernel final : public Kernel {
  public:
   GradKernelKernel(std::vector<ShareRun> shares, const Convolution& c, const PackedLayout& layout,
-                   const GradientScratch& scratch, int threads)
+                   const GradientScratch& scratch, int most_parts)
       : shares_(std::move(shares)),
-        mover_(layout, threads),
+        mover_(layout, most_parts),
         scratch_(scratch),
         elements_(layout.bytes().count() / kFloat),
-        parts_(cpu::parts_for(layout.bytes().count(), threads)),
+        parts_(cpu::parts_for(layout.bytes().count(), most_parts)),
         filters_(c.bias ? c.geometry.filters : 0) {}
 
   void run(const KernelCall& call) const noexcept override {
@@ -381,7 +381,7 @@ std::vector<Argument> arguments_of(const Convolution& c, const memory::desc& wei
 }
 
 // Threads that share out the pieces of a pooled convolution, and what each of them needs.
-int pooled_parts(const Shares& shares, int threads) {
+int pooled_parts(const Shares& shares, int most_parts) {
   double flops = 0;
   for (const Share& share : shares.shares) {
     const ops::ConvGeometry& g = shares.works[share.work].geometry;
@@ -390,7 +390,7 @@ int pooled_parts(const Shares& shares, int threads) {
   }
   constexpr double kFlopsWorthATeam = 1e6;
   if (flops < kFlopsWorthATeam) return 1;
-  return static_cast<int>(std::min<size_t>(static_cast<size_t>(threads), shares.shares.size()));
+  return static_cast<int>(std::min<size_t>(static_cast<size_t>(most_parts), shares.shares.size()));
 }
 struct PooledScratch {
   Bytes pooled, all;
@@ -514,7 +514,7 @@ Convolutions::AllCompiled Convolutions::compiled(const Convolution& c,
     }
     return all;
   }
-  const Convolution model = gradient ? works[0] : share_out(full_block(c), threads_).works[0];
+  const Convolution model = gradient ? works[0] : share_out(full_block(c), most_parts_).works[0];
   const std::shared_ptr<Compiled> liked = compiled_with(model, any_weights(c), "any");
   const std::string layout = print(packed_layout(liked->weights));
   for (const Convolution& work : works) {
@@ -527,7 +527,7 @@ Convolutions::AllCompiled Convolutions::compiled(const Convolution& c,
 // What would be slow runs on weights in the layout that it likes (repack.h).
 Convolutions::Prepared Convolutions::prepare(const Convolution& c) const {
   Prepared p;
-  p.shares = share_out(c, threads_);
+  p.shares = share_out(c, most_parts_);
   p.all = compiled(c, p.shares.works);
   const memory::desc given = p.all[0]->weights;
   if (c.kind != ConvolutionKind::kGradKernel && !c.bf16) {
@@ -546,13 +546,13 @@ Convolutions::Prepared Convolutions::prepare(const Convolution& c) const {
 
 bool Convolutions::runs_padded(const Convolution& c) const {
   if (!c.packed || c.pools() || c.samples == c.block_samples) return false;
-  const AllCompiled tail = compiled(c, share_out(c, threads_).works);
+  const AllCompiled tail = compiled(c, share_out(c, most_parts_).works);
   return std::ranges::any_of(tail, [](const auto& each) { return is_slow(*each); });
 }
 
 std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) const {
   if (c.kind == ConvolutionKind::kGradKernel) return std::nullopt;
-  const std::vector<Convolution> works = share_out(full_block(c), threads_).works;
+  const std::vector<Convolution> works = share_out(full_block(c), most_parts_).works;
   const Convolution& block = works[0];
   const std::shared_ptr<Compiled> liked = compiled_with(block, any_weights(c), "any");
   const std::shared_ptr<Compiled> plain = compiled_with(block, plain_weights(c), "plain");
@@ -574,7 +574,7 @@ std::optional<PackedLayout> Convolutions::wanted_layout(const Convolution& c) co
 Bytes Convolutions::passing(const Convolution& c, const Prepared& p) const {
   if (c.kind == ConvolutionKind::kGradKernel) return {};
   AllCompiled rejected = p.rejected;
-  const Convolution block = share_out(full_block(c), threads_).works[0];
+  const Convolution block = share_out(full_block(c), most_parts_).works[0];
   rejected.push_back(compiled_with(block, any_weights(c), "any"));
   rejected.push_back(compiled_with(block, plain_weights(c), "plain"));
   std::ranges::sort(rejected);
@@ -614,13 +614,13 @@ Bytes Convolutions::scratch(const Convolution& c) const {
 }
 
 Bytes Convolutions::share_scratch(const Convolution& c, const Prepared& p) const {
-  if (c.pools()) return pooled_scratch(p.shares, p.all).all * pooled_parts(p.shares, threads_);
+  if (c.pools()) return pooled_scratch(p.shares, p.all).all * pooled_parts(p.shares, most_parts_);
   return aligned(largest_scratch(p.all)) * static_cast<int64_t>(p.shares.shares.size());
 }
 
 std::unique_ptr<Kernel> Convolutions::make_pooled(const Convolution& c, cpu::Isa isa) const {
   const Prepared p = prepare(c);
-  const int parts = pooled_parts(p.shares, threads_);
+  const int parts = pooled_parts(p.shares, most_parts_);
   std::vector<PrimitiveRun> runs;
   for (int part = 0; part < parts; ++part) {
     for (size_t w = 0; w < p.shares.works.size(); ++w) {
@@ -629,7 +629,7 @@ std::unique_ptr<Kernel> Convolutions::make_pooled(const Convolution& c, cpu::Isa
   }
   const PooledScratch scratch = pooled_scratch(p.shares, p.all);
   return std::make_unique<PooledKernel>(
-      std::move(runs), Repack::Run(p.repack, share_scratch(c, p), threads_), p.shares, c, parts,
+      std::move(runs), Repack::Run(p.repack, share_scratch(c, p), most_parts_), p.shares, c, parts,
       aligned(largest_scratch(p.all)), scratch.pooled, scratch.all, isa);
 }
 
@@ -649,11 +649,11 @@ std::unique_ptr<Kernel> Convolutions::make(const Convolution& c, cpu::Isa isa) c
   }
   if (c.kind != ConvolutionKind::kGradKernel) {
     return std::make_unique<MapKernel>(std::move(runs),
-                                       Repack::Run(p.repack, share_scratch(c, p), threads_),
+                                       Repack::Run(p.repack, share_scratch(c, p), most_parts_),
                                        largest_scratch(p.all), c.kind, c.bias);
   }
   return std::make_unique<GradKernelKernel>(std::move(runs), c, packed_layout(p.all[0]->weights),
-                                            gradient_scratch(c, p.all), threads_);
+                                            gradient_scratch(c, p.all), most_parts_);
 }
 
 }  // namespace plimsoll::backend::onednn

@@ -68,7 +68,7 @@ int64_t columns_of_key(std::string_view key);
 
 class Convolutions {
  public:
-  Convolutions(PrimitiveCache& cache, int threads) : cache_(cache), threads_(threads) {}
+  Convolutions(PrimitiveCache& cache, int most_parts) : cache_(cache), most_parts_(most_parts) {}
 
   // The layout that the weight should be packed to; nullopt: plain.
   std::optional<PackedLayout> wanted_layout(const Convolution& convolution) const;
@@ -94,7 +94,7 @@ class Convolutions {
   bool runs_padded(const Convolution& convolution) const;
 
   PrimitiveCache& cache_;
-  int threads_;
+  int most_parts_;
 };
 
 }  // namespace plimsoll::backend::onednn

@@ -102,16 +102,16 @@ Shares by_rows(const Convolution& call, int parts) {
 }
 
 // Images one by one, in as many pieces as the result's rows need to stay in a cache.
-Shares by_pooled_rows(const Convolution& call, int threads) {
+Shares by_pooled_rows(const Convolution& call, int most_parts) {
   const ops::ConvGeometry& g = call.geometry;
   const int64_t rows = g.rows().output / call.pool_rows;
   const int64_t columns = g.columns().output / call.pool_columns;
   const int64_t row_bytes =
       call.pool_rows * g.columns().output * g.filters * static_cast<int64_t>(sizeof(float));
   int64_t pieces = (rows * row_bytes + kPooledBytes - 1) / kPooledBytes;
-  if (pieces > 1) pieces = round_up(pieces, threads);
+  if (pieces > 1) pieces = round_up(pieces, most_parts);
   if (call.samples == 1 && flops_of(call) >= kFlopsWorthATeam) {
-    pieces = std::max<int64_t>(pieces, threads);
+    pieces = std::max<int64_t>(pieces, most_parts);
   }
   pieces = std::min(pieces, rows);
   Shares shares;
@@ -132,9 +132,9 @@ Shares by_pooled_rows(const Convolution& call, int threads) {
 
 }  // namespace
 
-Shares share_out(const Convolution& call, int threads) {
-  if (call.pools()) return by_pooled_rows(call, threads);
-  int64_t parts = flops_of(call) < kFlopsWorthATeam ? 1 : threads;
+Shares share_out(const Convolution& call, int most_parts) {
+  if (call.pools()) return by_pooled_rows(call, most_parts);
+  int64_t parts = flops_of(call) < kFlopsWorthATeam ? 1 : most_parts;
   if (call.kind == ConvolutionKind::kGradKernel) {
     const int64_t bytes = call.geometry.kernel_elements() * static_cast<int64_t>(sizeof(float));
     parts = std::min(parts, std::max<int64_t>(kGradientBytes / bytes, 2));

@@ -34,6 +34,6 @@ struct Shares {
 };
 
 // A function of the call's shape alone; at most `threads` shares where nothing is pooled.
-Shares share_out(const Convolution& call, int threads);
+Shares share_out(const Convolution& call, int most_parts);
 
 }  // namespace plimsoll::backend::onednn

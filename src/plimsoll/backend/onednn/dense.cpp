@@ -43,14 +43,14 @@ struct Share {
 constexpr int64_t kLeastColumns = 32;
 constexpr int64_t kGrain = 16;
 
-std::vector<Share> share_out(const Dense& d, int threads) {
+std::vector<Share> share_out(const Dense& d, int most_parts) {
   const Share whole{{0, d.rows}, {0, d.inner}};
   const double flops = 2.0 * static_cast<double>(d.rows) * static_cast<double>(d.inner) *
                        static_cast<double>(d.units);
   if (flops < kFlopsWorthATeam) return {whole};
   const bool by_columns = d.kind == DenseKind::kGradKernel;
   const int64_t most = by_columns ? d.inner / kLeastColumns : d.rows;
-  const int parts = static_cast<int>(std::clamp<int64_t>(most, 1, threads));
+  const int parts = static_cast<int>(std::clamp<int64_t>(most, 1, most_parts));
   std::vector<Share> shares;
   for (int part = 0; part < parts; ++part) {
     Share share = whole;
@@ -303,7 +303,7 @@ std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units) 
 
 DenseLayers::AllCompiled DenseLayers::compiled(const Dense& d, bool add) const {
   AllCompiled all;
-  for (const Share& share : share_out(d, threads_)) {
+  for (const Share& share : share_out(d, most_parts_)) {
     all.push_back(cache_.get(key_of(d, share, add), [&] {
       auto result = std::make_shared<Compiled>();
       guarded("a dense layer",
@@ -315,7 +315,7 @@ DenseLayers::AllCompiled DenseLayers::compiled(const Dense& d, bool add) const {
 }
 
 std::vector<PrimitiveUse> DenseLayers::uses(const Dense& d) const {
-  const std::vector<Share> shares = share_out(d, threads_);
+  const std::vector<Share> shares = share_out(d, most_parts_);
   std::vector<PrimitiveUse> uses;
   for (const bool add : {false, true}) {
     if (add && !accumulates(d)) continue;
@@ -339,7 +339,7 @@ Bytes DenseLayers::primitive_scratch(const Dense& d) const {
 }
 
 Bytes DenseLayers::share_scratch(const Dense& d) const {
-  const std::vector<Share> shares = share_out(d, threads_);
+  const std::vector<Share> shares = share_out(d, most_parts_);
   Bytes columns;
   if (d.kind == DenseKind::kGradKernel && shares.size() > 1) {
     for (const Share& share : shares) {
@@ -350,14 +350,14 @@ Bytes DenseLayers::share_scratch(const Dense& d) const {
 }
 
 Bytes DenseLayers::scratch(const Dense& d) const {
-  const auto shares = static_cast<int64_t>(share_out(d, threads_).size());
+  const auto shares = static_cast<int64_t>(share_out(d, most_parts_).size());
   const Bytes all = share_scratch(d) * shares;
   return d.cut() ? cut_scratch(d, all).all : all;
 }
 
 std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& request,
                                           cpu::Isa isa) const {
-  const std::vector<Share> shares = share_out(d, threads_);
+  const std::vector<Share> shares = share_out(d, most_parts_);
   const AllCompiled store = compiled(d, false);
   const AllCompiled add = accumulates(d) ? compiled(d, true) : AllCompiled();
   std::vector<ShareRun> runs;
@@ -391,7 +391,7 @@ std::unique_ptr<Kernel> DenseLayers::make(const Dense& d, const KernelRequest& r
   const Bytes each = share_scratch(d);
   const Bytes primitives = each * static_cast<int64_t>(shares.size());
   auto block = std::make_unique<DenseKernel>(d, std::move(runs), primitive_scratch(d), each,
-                                             cpu::ColumnSums(d.rows, d.units, isa, threads_));
+                                             cpu::ColumnSums(d.rows, d.units, isa, most_parts_));
   if (!d.cut()) return block;
   const bool forward = d.kind == DenseKind::kForward;
   const size_t rows_input = d.kind == DenseKind::kGradKernel ? 1 : 0;

@@ -39,7 +39,7 @@ std::optional<Dense> read_dense(const cpu::NodeFacts& facts, int64_t own_units);
 
 class DenseLayers {
  public:
-  DenseLayers(PrimitiveCache& cache, int threads) : cache_(cache), threads_(threads) {}
+  DenseLayers(PrimitiveCache& cache, int most_parts) : cache_(cache), most_parts_(most_parts) {}
 
   Bytes scratch(const Dense& dense) const;
   // Its primitives.
@@ -56,7 +56,7 @@ class DenseLayers {
   Bytes share_scratch(const Dense& dense) const;
 
   PrimitiveCache& cache_;
-  int threads_;
+  int most_parts_;
 };
 
 }  // namespace plimsoll::backend::onednn

@@ -196,7 +196,7 @@ PackedLayout parse_packed_layout(std::string_view text) {
   return layout;
 }
 
-WeightMover::WeightMover(const PackedLayout& layout, int threads)
+WeightMover::WeightMover(const PackedLayout& layout, int most_parts)
     : packed_bytes_(layout.bytes()), padded_(layout.padded != layout.dims) {
   const size_t rank = layout.dims.size();
   const auto offsets = [&](size_t dimension) { return offsets_of(layout, dimension); };
@@ -212,7 +212,7 @@ WeightMover::WeightMover(const PackedLayout& layout, int threads)
   }
   run_ = common_run(column_offsets_);
   transposed_ = run_ == 1 && common_run(row_offsets_) % kSide == 0;
-  threads_ = cpu::parts_for(2 * packed_bytes_.count(), threads);
+  most_parts_ = cpu::parts_for(2 * packed_bytes_.count(), most_parts);
 }
 
 // move(plain offset, packed offset, count) with count = kRun, or run_ where kRun is 0. By tiles: a
@@ -225,7 +225,7 @@ void WeightMover::move_rows(const Move& move) const noexcept {
   const int64_t run = kRun == 0 ? run_ : kRun;
   constexpr int64_t kTileRows = 16;
   const int64_t tile_columns = kRun == 1 ? 16 : 4 * run;
-  cpu::for_each_range(rows, kTileRows, threads_, [&](int64_t begin, int64_t end) {
+  cpu::for_each_range(rows, kTileRows, most_parts_, [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; tile += kTileRows) {
       const int64_t last_row = std::min(end, tile + kTileRows);
       for (int64_t first = 0; first < columns; first += tile_columns) {
@@ -281,7 +281,7 @@ void WeightMover::pack_transposed(const float* plain, float* packed) const noexc
   constexpr int64_t kTile = 16;
   const int64_t whole = columns / kSide * kSide;
   const auto rows = static_cast<int64_t>(row_offsets_.size());
-  cpu::for_each_range(rows, kTile, threads_, [&](int64_t begin, int64_t end) {
+  cpu::for_each_range(rows, kTile, most_parts_, [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; tile += kTile) {
       const int64_t last = std::min(end, tile + kTile);
       for (int64_t column = 0; column < whole; column += kSide) {

@@ -52,7 +52,7 @@ PackedLayout parse_packed_layout(std::string_view text);
 class WeightMover {
  public:
   // For weights of 2 (k, n), 4 (o, i, h, w), 5 (g, o, i, h, w) or 6 logical dimensions.
-  WeightMover(const PackedLayout& layout, int threads);
+  WeightMover(const PackedLayout& layout, int most_parts);
 
   // Plain to packed; padding becomes zero.
   void pack(const float* plain, float* packed) const noexcept;
@@ -72,7 +72,7 @@ class WeightMover {
 
   Bytes packed_bytes_;
   bool padded_ = false;
-  int threads_ = 1;
+  int most_parts_ = 1;
   std::vector<int64_t> row_offsets_;     // per (h, w, i), or k
   std::vector<int64_t> column_offsets_;  // per filter, or n
   int64_t run_ = 1;                      // so many columns are always neighbours in packed memory

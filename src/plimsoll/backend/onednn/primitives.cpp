@@ -17,8 +17,8 @@ using graph::NodeId;
 
 PrimitiveLibrary::PrimitiveLibrary(const CpuInfo& cpu, const KernelSetOptions& options)
     : KernelLibrary(cpu, options, false),
-      convolutions_(cache_, options.threads),
-      dense_layers_(cache_, options.threads) {
+      convolutions_(cache_, options.parts),
+      dense_layers_(cache_, options.parts) {
   engine();
 }
 
@@ -108,7 +108,7 @@ std::unique_ptr<Kernel> PrimitiveLibrary::make_added_pack(const cpu::NodeFacts& 
   const bool bf16 = layout.element_bytes == 2;
   cpu::check_pack(facts, elements, layout.bytes(), bf16 ? DType::kBFloat16 : DType::kFloat32);
   return cpu::kernel_of(
-             [mover = WeightMover(layout, options().threads), bf16](const KernelCall& call) {
+             [mover = WeightMover(layout, options().parts), bf16](const KernelCall& call) {
                if (bf16) {
                  mover.pack(cpu::input_as<uint16_t>(call, 0), cpu::output_as<uint16_t>(call, 0));
                } else {

@@ -42,10 +42,10 @@ Repack::Repack(const dnnl::memory::desc& given, std::span<const std::shared_ptr<
   }
 }
 
-Repack::Run::Run(const Repack& repack, Bytes begin, int threads) : plain_(begin.count()) {
-  if (repack.from_) from_.emplace(*repack.from_, threads);
+Repack::Run::Run(const Repack& repack, Bytes begin, int most_parts) : plain_(begin.count()) {
+  if (repack.from_) from_.emplace(*repack.from_, most_parts);
   for (size_t i = 0; i < repack.layouts_.size(); ++i) {
-    to_.emplace_back(repack.layouts_[i], threads);
+    to_.emplace_back(repack.layouts_[i], most_parts);
     packed_.push_back((begin + repack.begins_[i]).count());
   }
   for (int layout : repack.of_work_) {

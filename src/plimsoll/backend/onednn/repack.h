@@ -34,7 +34,7 @@ class Repack {
   // It in a kernel, whose scratch has it from `begin` on.
   class Run {
    public:
-    Run(const Repack& repack, Bytes begin, int threads);
+    Run(const Repack& repack, Bytes begin, int most_parts);
     // Lays the call's second input out.
     void prepare(const KernelCall& call) const noexcept;
     // Where a work finds its weights.

@@ -28,7 +28,7 @@ bool rows_are_exact(const graph::Graph& graph, graph::NodeId node) {
 
 ReferenceCatalog::ReferenceCatalog(std::string_view backend, const KernelSetOptions& options)
     : options_(options) {
-  options_.threads = 1;
+  options_.parts = options_.threads = 1;
   id_ = kernel_set_id(backend, options_);
 }
 

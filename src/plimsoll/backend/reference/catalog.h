@@ -16,6 +16,7 @@ class ReferenceCatalog final : public graph::KernelCatalog {
 
   std::string kernel_set() const override { return id_; }
   int block_set() const override { return options_.block_set; }
+  int part_count() const override { return 1; }
   int thread_count() const override { return 1; }
 
   graph::Block block(const graph::Graph& graph, graph::NodeId node) const override;

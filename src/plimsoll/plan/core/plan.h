@@ -169,7 +169,7 @@ struct StatePlacement {
 struct Plan {
   std::string kernel_set;
   int block_set = 0;
-  int threads = 1;
+  int parts = 1;             // into which kernels cut their work
   uint64_t fingerprint = 0;  // of the program set
   std::vector<StatePlacement> states;
   Bytes state_bytes;  // of those in the arena

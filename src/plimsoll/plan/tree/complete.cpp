@@ -236,7 +236,7 @@ void complete_totals(Plan& plan, const graph::ProgramSet& programs,
                      const graph::KernelCatalog& catalog) {
   plan.kernel_set = catalog.kernel_set();
   plan.block_set = catalog.block_set();
-  plan.threads = catalog.thread_count();
+  plan.parts = catalog.part_count();
   plan.fingerprint = graph::fingerprint(programs);
   plan.arena_bytes = plan.state_bytes;
   for (const ProgramPlan& program : plan.programs) {

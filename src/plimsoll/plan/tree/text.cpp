@@ -139,8 +139,8 @@ class ProgramPrinter {
 }  // namespace
 
 std::string print(const Plan& plan, const graph::ProgramSet& programs) {
-  std::string text = fmt::format("plan kernel_set={} block_set={} threads={} fingerprint={}\n",
-                                 quote_name(plan.kernel_set), plan.block_set, plan.threads,
+  std::string text = fmt::format("plan kernel_set={} block_set={} parts={} fingerprint={}\n",
+                                 quote_name(plan.kernel_set), plan.block_set, plan.parts,
                                  to_hex(plan.fingerprint));
   text += "arena bytes=" + count(plan.arena_bytes) + " state=" + count(plan.state_bytes) +
           " spill=" + count(plan.spill_bytes) + "\n";

@@ -434,11 +434,12 @@ class PlanParser {
         plan_.kernel_set = value;
       } else if (key == "fingerprint") {
         plan_.fingerprint = parse_fingerprint(value, line);
-      } else if (key == "block_set" || key == "threads") {
+      } else if (key == "block_set" || key == "parts" || key == "threads") {
+        // Older texts call parts threads.
         const int64_t count = std::min<int64_t>(line.parse_count(value, key), 1 << 30);
-        (key == "threads" ? plan_.threads : plan_.block_set) = static_cast<int>(count);
+        (key == "block_set" ? plan_.block_set : plan_.parts) = static_cast<int>(count);
       } else {
-        line.fail_field(key, "kernel_set, block_set, threads, fingerprint");
+        line.fail_field(key, "kernel_set, block_set, parts, fingerprint");
       }
     }
   }

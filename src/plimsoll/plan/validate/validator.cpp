@@ -145,9 +145,8 @@ Validation check_programs(const Plan& plan, const graph::ProgramSet& programs,
     return wrong_program("block set", std::to_string(catalog.block_set()),
                          std::to_string(plan.block_set));
   }
-  if (plan.threads != catalog.thread_count()) {
-    return wrong_program("threads", std::to_string(catalog.thread_count()),
-                         std::to_string(plan.threads));
+  if (plan.parts != catalog.part_count()) {
+    return wrong_program("parts", std::to_string(catalog.part_count()), std::to_string(plan.parts));
   }
   if (plan.programs.size() != programs.programs.size()) {
     return wrong_program("programs", std::to_string(programs.programs.size()),

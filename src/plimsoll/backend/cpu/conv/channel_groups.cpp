@@ -25,7 +25,7 @@ class Group {
     const Shape& x = facts.inputs[0].shape;
     channels = x[x.rank() - 1].count;
     rows = facts.input_elements(0) / channels;
-    parts = parts_for(rows * channels * 4 * arrays, options.threads);
+    parts = parts_for(rows * channels * 4 * arrays, options.parts);
     shared_ = aligned(channels * 4 * 4);
     part_ = aligned(channels * 4 * 8) + aligned(channels * 3 * 4);
   }

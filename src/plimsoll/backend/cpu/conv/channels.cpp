@@ -38,7 +38,7 @@ Channels read_channels(const NodeFacts& facts, const CpuOptions& options, int64_
   c.batch_axis = graph::find_axis(facts.axes, graph::kBatchAxis);
   c.batch_rows = static_cast<double>(c.rows_per_sample) *
                  static_cast<double>(c.batch_axis < 0 ? 1 : facts.batch);
-  c.parts = parts_for(c.rows * c.channels * 4 * arrays, options.threads);
+  c.parts = parts_for(c.rows * c.channels * 4 * arrays, options.parts);
   return c;
 }
 
@@ -84,7 +84,7 @@ void merge_moments(const ManyMoments& all, const ManyMoments& more, int64_t chan
 template <typename T>
 CpuKernel make_bias_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Channels c = read_channels(facts, options, 1);
-  const ColumnSums sums(c.rows, c.channels, options.isa, options.threads);
+  const ColumnSums sums(c.rows, c.channels, options.isa, options.parts);
   return kernel_of([sums](const KernelCall& call) {
     sums.run(input_as<T>(call, 0), output_floats(call, 0), !call.first);
   });
@@ -358,7 +358,7 @@ CpuKernel make_global_average_grad(const NodeFacts& facts, const CpuOptions& opt
   const Channels c = read_channels(facts, options, 1);
   const std::vector<int64_t>& shape = facts.attributes.get_ints("input_shape");
   const int64_t positions = shape[0] * shape[1];
-  const int parts = parts_for(facts.output_elements(0) * 4, options.threads);
+  const int parts = parts_for(facts.output_elements(0) * 4, options.parts);
   const auto loop = PLIMSOLL_PICK(options.isa, spread_positions<T>);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(c.rows * positions, 1, parts, [&](int64_t begin, int64_t end) {

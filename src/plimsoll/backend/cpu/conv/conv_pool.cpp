@@ -44,9 +44,9 @@ class KernelGradient {
     const bool widens = bf16_ && pairs_ == nullptr;
     copies_ = widens || p_.has_border() || (few_ == nullptr && s.run != s.row);
     const int64_t groups = (s.filters + kListFilters - 1) / kListFilters;
-    filter_parts_ = static_cast<int>(std::min<int64_t>(p_.threads, groups));
+    filter_parts_ = static_cast<int>(std::min<int64_t>(p_.most_parts, groups));
     row_parts_ = static_cast<int>(
-        std::min<int64_t>(p_.threads / filter_parts_, p_.samples * p_.geometry.rows()));
+        std::min<int64_t>(p_.most_parts / filter_parts_, p_.samples * p_.geometry.rows()));
     sums_ = rounded(s.filters * numbers_) + rounded(s.filters);
     gradient_row_ = widens ? rounded(p_.pooled_row()) : 0;
     const int64_t band =
@@ -66,7 +66,7 @@ class KernelGradient {
       add_parts(sums, s.filters * numbers_, output_floats(call, 0), !call.first);
     } else if (call.outputs[0].data != nullptr) {
       const int64_t rows = s.kernel_rows * s.run;
-      const int parts = parts_for(rows * s.filters * 2 * kFloat, p_.threads);
+      const int parts = parts_for(rows * s.filters * 2 * kFloat, p_.most_parts);
       for_each_range(rows, kWidestVector, parts, [&](int64_t begin, int64_t end) {
         store_(s, sums, row_parts_, sums_, begin, end, output_floats(call, 0), !call.first);
       });
@@ -186,7 +186,7 @@ class SourceGradient {
     if (pairs_ != nullptr) round_up_to_pairs(p_.shape);
     const PatchShape& s = p_.shape;
     const bool widens = bf16_ && pairs_ == nullptr;
-    parts_ = static_cast<int>(std::min<int64_t>(p_.threads, p_.samples * p_.source_rows()));
+    parts_ = static_cast<int>(std::min<int64_t>(p_.most_parts, p_.samples * p_.source_rows()));
     const int64_t kernel = s.filters * s.patch();
     kernel_ = pairs_ == nullptr ? rounded(kernel) : floats_of_halves(kernel);
     list_ = rounded(source_list(s));

@@ -41,7 +41,7 @@ struct PooledBands {
   ops::Conv2dPoolGeometry geometry;
   int64_t samples = 1;
   int64_t band_columns = 1;  // source columns under all windows of a row, padding included
-  int threads = 1;
+  int most_parts = 1;
 
   PooledBands(const NodeFacts& facts, const CpuOptions& options)
       : geometry(ops::conv2d_pool_geometry(facts.op(), facts.types())) {
@@ -52,7 +52,7 @@ struct PooledBands {
     const double products = static_cast<double>(samples * geometry.rows() * geometry.columns()) *
                             static_cast<double>(shape.filters * shape.patch());
     find_windows(options.isa);
-    threads = products < kProductsWorthATeam ? 1 : options.threads;
+    most_parts = products < kProductsWorthATeam ? 1 : options.parts;
   }
 
   int64_t source_row() const { return geometry.conv.columns().input * shape.channels; }

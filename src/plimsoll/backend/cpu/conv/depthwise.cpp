@@ -72,7 +72,7 @@ class DepthwiseForward {
         images_(images_of(facts)),
         bias_(facts.inputs.size() > 2),
         relu_(facts.attributes.get_string("activation", "linear") == "relu"),
-        parts_(parts_for(images_ * image_bytes(g), options.threads)),
+        parts_(parts_for(images_ * image_bytes(g), options.parts)),
         chunk_(chunk_of((g.columns().input * g.rows().size + g.columns().output) * kFloat)),
         loop_(PLIMSOLL_PICK(options.isa, depthwise_row)) {}
 
@@ -127,7 +127,7 @@ class DepthwiseGradInput {
         images_(images_of(facts)),
         rows_(gradient_phases(g.rows())),
         columns_(gradient_phases(g.columns())),
-        parts_(parts_for(images_ * image_bytes(g), options.threads)),
+        parts_(parts_for(images_ * image_bytes(g), options.parts)),
         chunk_(chunk_of((g.columns().output * g.rows().size + g.columns().input) * kFloat)),
         loop_(PLIMSOLL_PICK(options.isa, depthwise_row)) {}
 
@@ -186,9 +186,9 @@ class DepthwiseGradKernel {
       : g_(g),
         images_(images_of(facts)),
         bias_(facts.outputs.size() > 1),
-        parts_(parts_for(images_ * image_bytes(g), options.threads)),
+        parts_(parts_for(images_ * image_bytes(g), options.parts)),
         bias_sums_(images_ * g.rows().output * g.columns().output, g.channels, options.isa,
-                   options.threads),
+                   options.parts),
         chunk_(chunk_of((g.columns().input * g.rows().size + g.columns().output) * kFloat)),
         loop_(PLIMSOLL_PICK(options.isa, depthwise_grad_row)) {
     if (ceil_div(g.channels, kChannelGrain) < kLinesOfAPart * parts_ &&

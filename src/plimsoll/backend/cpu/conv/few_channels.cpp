@@ -19,7 +19,7 @@ class PooledForward {
         relu_(p_.geometry.relu),
         bias_(facts.inputs.size() > 2),
         copies_(p_.has_border()),
-        parts_(static_cast<int>(std::min<int64_t>(p_.threads, p_.samples * p_.geometry.rows()))),
+        parts_(static_cast<int>(std::min<int64_t>(p_.most_parts, p_.samples * p_.geometry.rows()))),
         loop_(PLIMSOLL_PICK(options.isa, pool_few_channels)) {}
 
   Bytes scratch() const { return Bytes(copies_ ? parts_ * p_.band_numbers() * kFloat : 0); }

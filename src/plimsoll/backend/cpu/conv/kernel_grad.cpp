@@ -63,7 +63,7 @@ class KernelGrad {
       : walk_(g, facts.samples() * facts.inputs[0].shape[0].count, {}, options),
         bias_(facts.outputs.size() > 1),
         bias_sums_(walk_.samples() * g.rows().output * g.columns().output, g.filters, options.isa,
-                   options.threads) {}
+                   options.parts) {}
 
   Bytes scratch() const { return Bytes(walk_.parts() * walk_.part_bytes()); }
 

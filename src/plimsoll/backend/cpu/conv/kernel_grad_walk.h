@@ -107,7 +107,7 @@ class KernelGradWalk {
   KernelGradWalk(const ops::Conv2dGeometry& g, int64_t samples, const PieceGrain& grain,
                  const CpuOptions& options)
       : g_(g), samples_(samples), size_(piece_size<Family>(g, samples, grain)), family_(options) {
-    share_out(options.threads);
+    share_out(options.parts);
   }
 
   int64_t samples() const { return samples_; }
@@ -161,11 +161,11 @@ class KernelGradWalk {
  private:
   // Threads share out channels, so that each copies its own, and panels of filters where channels
   // are too few.
-  void share_out(int threads) {
+  void share_out(int most_parts) {
     const int64_t panels = ceil_div(g_.filters, family_.panel);
-    int64_t channel_parts = std::clamp<int64_t>(g_.channels / Family::kTileRows, 1, threads);
+    int64_t channel_parts = std::clamp<int64_t>(g_.channels / Family::kTileRows, 1, most_parts);
     for (int most = 0; channel_parts > 0; --channel_parts) {
-      const int64_t filter_parts = std::min(threads / channel_parts, panels);
+      const int64_t filter_parts = std::min(most_parts / channel_parts, panels);
       if (channel_parts * filter_parts <= most) continue;
       most = static_cast<int>(channel_parts * filter_parts);
       channel_parts_ = static_cast<int>(channel_parts);

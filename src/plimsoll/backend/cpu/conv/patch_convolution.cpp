@@ -32,11 +32,11 @@ int64_t images_of(const NodeFacts& facts) {
   return facts.samples() * facts.inputs[0].shape[0].count;
 }
 
-int parts_of(const ops::ConvGeometry& g, int64_t images, int64_t most, int threads) {
+int parts_of(const ops::ConvGeometry& g, int64_t images, int64_t most, int most_parts) {
   const double flops = 2.0 * static_cast<double>(g.kernel_elements()) *
                        static_cast<double>(images * g.window.outputs());
   if (flops < kFlopsWorthATeam) return 1;
-  return static_cast<int>(std::clamp<int64_t>(most, 1, threads));
+  return static_cast<int>(std::clamp<int64_t>(most, 1, most_parts));
 }
 
 Patches patches_of(const ops::ConvGeometry& g) {
@@ -58,7 +58,7 @@ class Forward {
         product_(patches_of(g), images * g.window.outputs(), g.group_filters(), false,
                  options.isa) {
     const int64_t positions = images * g.window.outputs();
-    parts_ = parts_of(g, images, ceil_div(positions, kPositionGrain), options.threads);
+    parts_ = parts_of(g, images, ceil_div(positions, kPositionGrain), options.parts);
   }
 
   int64_t part_floats() const { return product_.scratch_floats(); }
@@ -107,7 +107,7 @@ class Pooled {
         images_(images_of(facts)),
         forward_(g.conv, images_, facts.inputs.size() > 2, g.relu, options),
         pooling_(g, options.isa),
-        parts_(parts_of(g.conv, images_, images_ * g.rows(), options.threads)) {
+        parts_(parts_of(g.conv, images_, images_ * g.rows(), options.parts)) {
     constexpr int64_t kResultFloats = 64 << 10;
     rows_ = std::clamp<int64_t>(kResultFloats / std::max<int64_t>(result_row(), 1), 1,
                                 std::max<int64_t>(g.rows(), 1));
@@ -161,8 +161,8 @@ class GradInput {
   GradInput(const NodeFacts& facts, const ops::ConvGeometry& g, const CpuOptions& options)
       : g_(g),
         images_(images_of(facts)),
-        parts_(parts_of(g, images_, ceil_div(images_ * positions(), kPositionGrain),
-                        options.threads)) {
+        parts_(
+            parts_of(g, images_, ceil_div(images_ * positions(), kPositionGrain), options.parts)) {
     for (const GradientPhase& slabs : gradient_phases(g.slabs())) {
       for (const GradientPhase& rows : gradient_phases(g.rows())) {
         for (const GradientPhase& columns : gradient_phases(g.columns())) {
@@ -340,10 +340,10 @@ class GradKernel {
         parts_(parts_of(
             g, images_of(facts),
             by_columns_ ? g.group_filters() / kFilterGrain : patches_.numbers() / kPositionGrain,
-            options.threads)),
-        threads_(parts_of(g, images_of(facts), options.threads, options.threads)),
+            options.parts)),
+        most_parts_(parts_of(g, images_of(facts), options.parts, options.parts)),
         bias_(facts.outputs.size() > 1),
-        bias_sums_(all_, g.filters, options.isa, options.threads),
+        bias_sums_(all_, g.filters, options.isa, options.parts),
         multiply_(pick_packed_multiply(options.isa)) {
     patch_floats_ = round_up(std::min(at_once_, all_) * patches_.numbers(), kLineFloats);
     PackedProduct p;
@@ -374,7 +374,7 @@ class GradKernel {
   void add_positions(const KernelCall& call, int64_t group, int64_t at,
                      int64_t count) const noexcept {
     auto* scratch = reinterpret_cast<float*>(call.scratch);
-    for_each_range(count, 1, threads_, [&](int64_t begin, int64_t end) {
+    for_each_range(count, 1, most_parts_, [&](int64_t begin, int64_t end) {
       patches_.copy(input_floats(call, 0) + group * patches_.count, at + begin, at + end,
                     scratch + begin * patches_.numbers());
     });
@@ -416,7 +416,7 @@ class GradKernel {
   int64_t at_once_;
   bool by_columns_;
   int parts_;
-  int threads_;
+  int most_parts_;
   bool bias_;
   ColumnSums bias_sums_;
   PackedMultiplyFunction multiply_;

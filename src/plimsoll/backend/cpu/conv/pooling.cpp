@@ -19,7 +19,7 @@ struct Pooling {
 };
 
 // Reads a pooling (x first) or its gradient (input_shape).
-Pooling read_pooling(const NodeFacts& facts, bool gradient, int threads) {
+Pooling read_pooling(const NodeFacts& facts, bool gradient, int most_parts) {
   int64_t height, width, channels;
   if (gradient) {
     const std::vector<int64_t>& input = facts.attributes.get_ints("input_shape");
@@ -31,13 +31,13 @@ Pooling read_pooling(const NodeFacts& facts, bool gradient, int threads) {
   const ops::Windows window = ops::pool2d_window(facts.attributes, height, width);
   Pooling p{{window[0], window[1], channels}, 1, 1};
   p.images = facts.samples() * facts.inputs[0].shape[0].count;
-  p.parts = parts_for(p.images * p.shape.input_elements() * 4, threads);
+  p.parts = parts_for(p.images * p.shape.input_elements() * 4, most_parts);
   return p;
 }
 
 template <typename T>
 CpuKernel make_max_pool(const NodeFacts& facts, const CpuOptions& options) {
-  const Pooling p = read_pooling(facts, false, options.threads);
+  const Pooling p = read_pooling(facts, false, options.parts);
   const bool small = facts.outputs[1].dtype == DType::kUInt8;
   const auto loop = small ? PLIMSOLL_PICK(options.isa, max_rows_small<T>)
                           : PLIMSOLL_PICK(options.isa, max_rows_wide<T>);
@@ -63,7 +63,7 @@ void clear_uncovered(const PoolShape& shape, T* dx, int64_t image) {
 
 template <typename T>
 CpuKernel make_max_pool_grad(const NodeFacts& facts, const CpuOptions& options) {
-  const Pooling p = read_pooling(facts, true, options.threads);
+  const Pooling p = read_pooling(facts, true, options.parts);
   const bool small = facts.inputs[1].dtype == DType::kUInt8;
   const auto loop = small ? PLIMSOLL_PICK(options.isa, max_grad_rows_small<T>)
                           : PLIMSOLL_PICK(options.isa, max_grad_rows_wide<T>);
@@ -82,7 +82,7 @@ CpuKernel make_max_pool_grad(const NodeFacts& facts, const CpuOptions& options) 
 
 template <typename T>
 CpuKernel make_avg_pool(const NodeFacts& facts, const CpuOptions& options) {
-  const Pooling p = read_pooling(facts, false, options.threads);
+  const Pooling p = read_pooling(facts, false, options.parts);
   const auto loop = PLIMSOLL_PICK(options.isa, mean_rows<T>);
   return kernel_of([p, loop](const KernelCall& call) {
     for_each_range(p.images * p.shape.rows.output, 1, p.parts, [&](int64_t begin, int64_t end) {
@@ -93,7 +93,7 @@ CpuKernel make_avg_pool(const NodeFacts& facts, const CpuOptions& options) {
 
 template <typename T>
 CpuKernel make_avg_pool_grad(const NodeFacts& facts, const CpuOptions& options) {
-  const Pooling p = read_pooling(facts, true, options.threads);
+  const Pooling p = read_pooling(facts, true, options.parts);
   const auto loop = PLIMSOLL_PICK(options.isa, mean_grad_rows<T>);
   return kernel_of([p, loop](const KernelCall& call) {
     for_each_range(p.images * p.shape.rows.input, 1, p.parts, [&](int64_t begin, int64_t end) {

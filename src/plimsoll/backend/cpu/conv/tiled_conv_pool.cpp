@@ -151,7 +151,7 @@ class TiledSourceGradient {
     // A last block of positions reads after the last row.
     const int64_t band = (shape_.rows + rows.size - 1) * shape_.band_row;
     band_bytes_ = round_up_to_line((band + kBlockRows * shape_.filters) * 2);
-    parts_ = static_cast<int>(std::min<int64_t>(options.threads, images_ * rows.input));
+    parts_ = static_cast<int>(std::min<int64_t>(options.parts, images_ * rows.input));
   }
 
   Bytes scratch() const { return Bytes(panel_bytes_ + parts_ * band_bytes_); }

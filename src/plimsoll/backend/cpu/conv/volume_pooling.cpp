@@ -18,19 +18,19 @@ struct Pooling {
 };
 
 // `x`: the type of what is pooled.
-Pooling read_pooling(const NodeFacts& facts, const graph::ValueType& x, int threads) {
+Pooling read_pooling(const NodeFacts& facts, const graph::ValueType& x, int most_parts) {
   const Shape& s = x.shape;
   Pooling p;
   p.of.windows =
       ops::pool_windows(facts.attributes, std::array{s[1].count, s[2].count, s[3].count});
   p.of.channels = s[4].count;
   p.volumes = facts.samples() * s[0].count;
-  p.parts = parts_for(p.volumes * s.elements_per_sample() / s[0].count * 4, threads);
+  p.parts = parts_for(p.volumes * s.elements_per_sample() / s[0].count * 4, most_parts);
   return p;
 }
 
 CpuKernel make_max_pool(const NodeFacts& facts, const CpuOptions& options) {
-  const Pooling p = read_pooling(facts, facts.inputs[0], options.threads);
+  const Pooling p = read_pooling(facts, facts.inputs[0], options.parts);
   const auto loop = PLIMSOLL_PICK(options.isa, max_volume_rows);
   const int64_t rows = p.volumes * p.of.windows.slabs().output * p.of.windows.rows().output;
   return kernel_of([p, loop, rows](const KernelCall& call) {
@@ -44,7 +44,7 @@ CpuKernel make_max_pool(const NodeFacts& facts, const CpuOptions& options) {
 // Where windows share no slabs a piece is an output slab and the input's slabs up to the next
 // one's, otherwise a volume.
 CpuKernel make_max_pool_grad(const NodeFacts& facts, const CpuOptions& options) {
-  const Pooling p = read_pooling(facts, facts.outputs[0], options.threads);
+  const Pooling p = read_pooling(facts, facts.outputs[0], options.parts);
   const auto loop = PLIMSOLL_PICK(options.isa, add_volume_gradients);
   return kernel_of([p, loop](const KernelCall& call) {
     const ops::Window& slabs = p.of.windows.slabs();

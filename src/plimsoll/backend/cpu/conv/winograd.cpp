@@ -55,9 +55,9 @@ bool fills_panels(int64_t filters, int64_t panel) {
   return filters * 5 >= round_up(filters, panel) * 3;
 }
 
-void pack(const WinogradPack& p, Isa isa, int threads) noexcept {
+void pack(const WinogradPack& p, Isa isa, int most_parts) noexcept {
   const auto loop = PLIMSOLL_PICK(isa, pack_panel);
-  const int parts = parts_for(p.weights.bytes().count(), threads);
+  const int parts = parts_for(p.weights.bytes().count(), most_parts);
   for_each_range(p.weights.panels(), 1, parts, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) loop(p, panel);
   });
@@ -69,7 +69,7 @@ class WinogradConvolution {
       : images_(winograd_images(facts)),
         weights_(winograd_weights(facts, options)),
         isa_(options.isa),
-        threads_(options.threads),
+        most_parts_(options.parts),
         packed_(facts.inputs[1].dtype == DType::kOpaque),
         bias_(goes_forward(facts) && facts.attributes.get_bool("use_bias", false)),
         relu_(goes_forward(facts) && facts.attributes.get_string("activation", "linear") == "relu"),
@@ -77,11 +77,11 @@ class WinogradConvolution {
         tiles_(facts.samples() * facts.inputs[0].shape[0].count * images_.tiles()) {
     const double flops = 2.0 * kWinogradProducts * static_cast<double>(tiles_) *
                          static_cast<double>(images_.channels * images_.filters);
-    const int64_t threads = flops < kFlopsWorthATeam ? 1 : threads_;
-    const int64_t iterations = ceil_div(tiles_, kWinogradTiles * threads);
-    chunk_ = ceil_div(tiles_, iterations * threads);
+    const int64_t most_parts = flops < kFlopsWorthATeam ? 1 : most_parts_;
+    const int64_t iterations = ceil_div(tiles_, kWinogradTiles * most_parts);
+    chunk_ = ceil_div(tiles_, iterations * most_parts);
     chunks_ = ceil_div(tiles_, chunk_);
-    parts_ = static_cast<int>(std::min<int64_t>(threads, chunks_));
+    parts_ = static_cast<int>(std::min<int64_t>(most_parts, chunks_));
     part_floats_ = round_up(winograd_scratch(images_, chunk_, weights_.panel).floats(),
                             WinogradScratch::kLine);
   }
@@ -104,7 +104,7 @@ class WinogradConvolution {
     if (pools_) chunk.winners = output_as<uint8_t>(call, 1);
     chunk.weights = packed_ ? input_floats(call, 1) : scratch + parts_ * part_floats_;
     if (!packed_) {
-      pack({weights_, input_floats(call, 1), scratch + parts_ * part_floats_}, isa_, threads_);
+      pack({weights_, input_floats(call, 1), scratch + parts_ * part_floats_}, isa_, most_parts_);
     }
     const auto loop = PLIMSOLL_PICK(isa_, convolve_chunk);
     for_each_part(parts_, [&](int part) {
@@ -123,7 +123,7 @@ class WinogradConvolution {
   WinogradImages images_;
   WinogradWeights weights_;
   Isa isa_;
-  int threads_;
+  int most_parts_;
   bool packed_, bias_, relu_, pools_;
   int64_t tiles_;  // of all images
   int64_t chunk_ = 1, chunks_ = 1;
@@ -243,7 +243,7 @@ WinogradWeights parse_winograd(std::string_view layout, const CpuOptions& option
 
 CpuKernel make_winograd_pack(const WinogradWeights& weights, const CpuOptions& options) {
   return kernel_of([weights, options](const KernelCall& call) {
-    pack({weights, input_floats(call, 0), output_floats(call, 0)}, options.isa, options.threads);
+    pack({weights, input_floats(call, 0), output_floats(call, 0)}, options.isa, options.parts);
   });
 }
 

@@ -89,8 +89,8 @@ class WinogradKernelGrad {
         panel_(PLIMSOLL_PICK(options.isa, winograd_grad_panel)()),
         bias_(facts.outputs.size() > 1),
         bias_sums_(samples_ * images_.rows * images_.columns, images_.filters, options.isa,
-                   options.threads) {
-    share_out(options.threads);
+                   options.parts) {
+    share_out(options.parts);
   }
 
   Bytes scratch() const {
@@ -125,13 +125,12 @@ class WinogradKernelGrad {
     return channels * filters + kTransform * (round_up(channels, panel_ / 2) * slabs + filters);
   }
 
-  void share_out(int threads) {
+  void share_out(int parts) {
     int64_t least = 0;
-    const int64_t most_parts =
-        std::min<int64_t>(threads, ceil_div(images_.channels, kChannelGrain));
+    const int64_t most_parts = std::min<int64_t>(parts, ceil_div(images_.channels, kChannelGrain));
     for (int64_t channel_parts = 1; channel_parts <= most_parts; ++channel_parts) {
       const int64_t filter_parts =
-          std::min(threads / channel_parts, ceil_div(images_.filters, panel_));
+          std::min(parts / channel_parts, ceil_div(images_.filters, panel_));
       const int64_t work = work_of(share_of(images_.channels, kChannelGrain, channel_parts),
                                    share_of(images_.filters, panel_, filter_parts));
       if (least != 0 && work >= least) continue;

@@ -24,7 +24,7 @@ CpuKernel make_binary(const NodeFacts& facts, const CpuOptions& options, BinaryL
   const bool right_scalar = facts.inputs[1] != facts.inputs[0];
   const BinaryLoop<T> loop = right_scalar ? scalar : same;
   const int64_t count = facts.output_elements(0);
-  const int parts = parts_for(count * (right_scalar ? 8 : 12), options.threads);
+  const int parts = parts_for(count * (right_scalar ? 8 : 12), options.parts);
   const int64_t right_step = right_scalar ? 0 : 1;
   return kernel_of([=](const KernelCall& call) {
     for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
@@ -40,7 +40,7 @@ CpuKernel make_scale_shift(const NodeFacts& facts, const CpuOptions& options) {
   const auto offset = static_cast<float>(facts.attributes.get_double("offset"));
   const auto loop = PLIMSOLL_PICK(options.isa, scale_shift_values<T>);
   const int64_t count = facts.output_elements(0);
-  const int parts = parts_for(count * 8, options.threads);
+  const int parts = parts_for(count * 8, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
       loop(input_as<T>(call, 0) + begin, scale, offset, output_as<T>(call, 0) + begin, end - begin);
@@ -53,7 +53,7 @@ CpuKernel make_bias_add(const NodeFacts& facts, const CpuOptions& options) {
   const auto loop = PLIMSOLL_PICK(options.isa, add_bias_rows<T>);
   const int64_t width = facts.input_elements(1);
   const int64_t rows = facts.output_elements(0) / width;
-  const int parts = parts_for(rows * width * 8, options.threads);
+  const int parts = parts_for(rows * width * 8, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(rows, 1, parts, [&](int64_t begin, int64_t end) {
       loop(input_as<T>(call, 0), input_floats(call, 1), width, output_as<T>(call, 0), begin, end);
@@ -70,7 +70,7 @@ CpuKernel make_dropout(const NodeFacts& facts, const CpuOptions& options) {
   const int64_t per_sample = facts.inputs[0].shape.elements_per_sample();
   const int64_t count = facts.output_elements(0);
   // A draw costs about as much as moving 32 bytes.
-  const int parts = parts_for(count * 40, options.threads);
+  const int parts = parts_for(count * 40, options.parts);
   return kernel_of([=](const KernelCall& call) {
     const Philox stream = ops::dropout_stream(call.step->seed, call.step->step, site);
     const int64_t first = axis < 0 ? 0 : call.begin[static_cast<size_t>(axis)] * per_sample;
@@ -90,7 +90,7 @@ CpuKernel make_dropout(const NodeFacts& facts, const CpuOptions& options) {
 
 CpuKernel make_rounding(const NodeFacts& facts, const CpuOptions& options) {
   const int64_t count = facts.output_elements(0);
-  const int parts = parts_for(count * 6, options.threads);
+  const int parts = parts_for(count * 6, options.parts);
   return kernel_of([=, isa = options.isa](const KernelCall& call) {
     auto* to = reinterpret_cast<uint16_t*>(call.outputs[0].data);
     for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
@@ -114,7 +114,7 @@ CpuKernel make_cast(const NodeFacts& facts, const CpuOptions& options) {
   if (loop == nullptr) return {};
   const int64_t bytes = element_bytes(from).count();
   const int64_t count = facts.output_elements(0);
-  const int parts = parts_for(count * (bytes + 4), options.threads);
+  const int parts = parts_for(count * (bytes + 4), options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
       loop(call.inputs[0].data + begin * bytes, output_floats(call, 0) + begin, end - begin);

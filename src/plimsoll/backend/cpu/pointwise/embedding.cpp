@@ -102,7 +102,7 @@ CpuKernel make_gather(const NodeFacts& facts, const CpuOptions& options) {
   if (!read_ids(facts, 0, ids) || facts.outputs[0].dtype != DType::kFloat32) return {};
   const int64_t rows = facts.inputs[1].shape[0].count;
   const int64_t columns = facts.inputs[1].shape[1].count;
-  const int parts = parts_for(ids.count * columns * 2 * kFloat, options.threads);
+  const int parts = parts_for(ids.count * columns * 2 * kFloat, options.parts);
   return kernel_of([=](const KernelCall& call) {
     const float* table = input_floats(call, 1);
     const auto bytes = static_cast<size_t>(columns * kFloat);
@@ -126,7 +126,7 @@ CpuKernel make_gradient(const NodeFacts& facts, const CpuOptions& options) {
   t.rows = facts.outputs[0].shape[0].count;
   t.columns = facts.outputs[0].shape[1].count;
   if (!fits_mentions(t.rows, t.ids.count)) return {};
-  t.parts = parts_for(t.rows * t.columns * kFloat, options.threads);
+  t.parts = parts_for(t.rows * t.columns * kFloat, options.parts);
   const std::string what = facts.attributes.get_string("sum_of", "gradients");
   const auto add = what == "squares"      ? PLIMSOLL_PICK(options.isa, add_squares_to_doubles)
                    : what == "magnitudes" ? PLIMSOLL_PICK(options.isa, add_magnitudes_to_doubles)
@@ -200,7 +200,7 @@ CpuKernel make_adam(const NodeFacts& facts, const CpuOptions& options) {
   rows.t.columns = facts.inputs[0].shape[1].count;
   rows.t.rows = facts.input_elements(0) / rows.t.columns;
   if (!fits_mentions(facts.inputs[0].shape[0].count, rows.t.ids.count)) return {};
-  rows.t.parts = parts_for(rows.t.rows * rows.t.columns * 6 * kFloat, options.threads);
+  rows.t.parts = parts_for(rows.t.rows * rows.t.columns * 6 * kFloat, options.parts);
   const auto beta_1 = facts.attributes.get_double("beta_1");
   const auto beta_2 = facts.attributes.get_double("beta_2");
   const auto epsilon = static_cast<float>(facts.attributes.get_double("epsilon"));

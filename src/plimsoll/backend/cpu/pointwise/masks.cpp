@@ -44,7 +44,7 @@ CpuKernel make_spatial_dropout(const NodeFacts& facts, const CpuOptions& options
   const int64_t rows_per_sample = facts.inputs[0].shape[0].count;
   const ChannelDraws d = read_channel_draws(facts);
   const int parts =
-      parts_for(d.samples * d.elements * 2 * static_cast<int64_t>(sizeof(T)), options.threads);
+      parts_for(d.samples * d.elements * 2 * static_cast<int64_t>(sizeof(T)), options.parts);
   return kernel_of(
       [=](const KernelCall& call) {
         const Philox stream = ops::dropout_stream(call.step->seed, call.step->step, site);
@@ -101,7 +101,7 @@ CpuKernel make_selection(const NodeFacts& facts, const CpuOptions& options, size
   const SelectLoop loop = select_loop(element, options.isa);
   if (loop == nullptr) return {};
   const int64_t arrays = otherwise == 0 ? 2 : 3;
-  const int parts = parts_for(rows * row * element * arrays, options.threads);
+  const int parts = parts_for(rows * row * element * arrays, options.parts);
   return kernel_of([=](const KernelCall& call) {
     const auto* counts = reinterpret_cast<const uint8_t*>(call.inputs[mask].data);
     const auto b = [&](int64_t at) {

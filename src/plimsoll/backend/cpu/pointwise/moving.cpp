@@ -42,7 +42,7 @@ CpuKernel make_concat(const NodeFacts& facts, const CpuOptions& options) {
   const int64_t to_stride = row_of(facts.outputs[0], axis);
   const int64_t bytes = bytes_of_output(facts);
   const int64_t rows = bytes / to_stride;
-  const int parts = parts_for(2 * bytes, options.threads);
+  const int parts = parts_for(2 * bytes, options.parts);
   std::vector<RowCopy> copies;
   for (const graph::ValueType& x : facts.inputs) {
     copies.push_back({row_of(x, axis), row_of(x, axis), to_stride});
@@ -68,7 +68,7 @@ CpuKernel make_slice(const NodeFacts& facts, const CpuOptions& options) {
   const int64_t offset = facts.attributes.get_int("begin") * row_of(facts.inputs[0], axis) /
                          facts.inputs[0].shape[axis].count;
   const int64_t bytes = bytes_of_output(facts);
-  const int parts = parts_for(2 * bytes, options.threads);
+  const int parts = parts_for(2 * bytes, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(bytes / copy.row, 1, parts, [&](int64_t begin, int64_t end) {
       copy_rows(copy, call.inputs[0].data + offset, call.outputs[0].data, begin, end);
@@ -95,7 +95,7 @@ Frame frame_of(const NodeFacts& facts, std::string_view key, const graph::ValueT
 CpuKernel make_zero_pad2d(const NodeFacts& facts, const CpuOptions& options) {
   const Frame f = frame_of(facts, "padding", facts.inputs[0], facts.outputs[0]);
   const int64_t bytes = bytes_of_output(facts);
-  const int parts = parts_for(2 * bytes, options.threads);
+  const int parts = parts_for(2 * bytes, options.parts);
   return kernel_of([=](const KernelCall& call) {
     const std::byte* from = call.inputs[0].data;
     for_each_range(bytes / f.outer_row, 1, parts, [&](int64_t begin, int64_t end) {
@@ -118,7 +118,7 @@ CpuKernel make_zero_pad2d(const NodeFacts& facts, const CpuOptions& options) {
 CpuKernel make_crop2d(const NodeFacts& facts, const CpuOptions& options) {
   const Frame f = frame_of(facts, "cropping", facts.outputs[0], facts.inputs[0]);
   const int64_t bytes = bytes_of_output(facts);
-  const int parts = parts_for(2 * bytes, options.threads);
+  const int parts = parts_for(2 * bytes, options.parts);
   return kernel_of([=](const KernelCall& call) {
     const std::byte* from = call.inputs[0].data + f.left;
     for_each_range(bytes / f.row, 1, parts, [&](int64_t begin, int64_t end) {

@@ -37,7 +37,7 @@ struct Split {
   int parts = 1;
 
   Split(const NodeFacts& facts, const CpuOptions& options, int64_t arrays)
-      : count(facts.output_elements(0)), parts(parts_for(count * 4 * arrays, options.threads)) {}
+      : count(facts.output_elements(0)), parts(parts_for(count * 4 * arrays, options.parts)) {}
 
   template <typename Body>
   void run(const Body& body) const noexcept {

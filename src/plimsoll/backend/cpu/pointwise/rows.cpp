@@ -41,7 +41,7 @@ CpuKernel make_layer_norm(const NodeFacts& facts, const CpuOptions& options) {
   const bool center = facts.attributes.get_bool("center", true);
   const auto epsilon = static_cast<float>(facts.attributes.get_double("epsilon"));
   const auto loop = PLIMSOLL_PICK(options.isa, layer_norm_rows);
-  const int parts = parts_for(r.rows * r.columns * 4 * kFloat, options.threads);
+  const int parts = parts_for(r.rows * r.columns * 4 * kFloat, options.parts);
   return kernel_of([=](const KernelCall& call) {
     const float* gamma = scale ? input_floats(call, 1) : nullptr;
     const float* beta = center ? input_floats(call, scale ? 2 : 1) : nullptr;
@@ -56,7 +56,7 @@ CpuKernel make_layer_norm_grad(const NodeFacts& facts, const CpuOptions& options
   const Rows r = normalized_rows(facts);
   const bool scale = facts.attributes.get_bool("scale", true);
   const auto loop = PLIMSOLL_PICK(options.isa, layer_norm_grad_rows);
-  const int parts = parts_for(r.rows * r.columns * 6 * kFloat, options.threads);
+  const int parts = parts_for(r.rows * r.columns * 6 * kFloat, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(r.rows, 1, parts, [&](int64_t begin, int64_t end) {
       loop(input_floats(call, 0), input_floats(call, 1), input_floats(call, 2),
@@ -68,7 +68,7 @@ CpuKernel make_layer_norm_grad(const NodeFacts& facts, const CpuOptions& options
 CpuKernel make_layer_norm_sums(const NodeFacts& facts, const CpuOptions& options) {
   const Rows r = normalized_rows(facts);
   const auto loop = PLIMSOLL_PICK(options.isa, layer_norm_column_sums);
-  const int parts = parts_for(r.rows * r.columns * 2 * kFloat, options.threads);
+  const int parts = parts_for(r.rows * r.columns * 2 * kFloat, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(r.columns, kColumnGrain, parts, [&](int64_t begin, int64_t end) {
       loop(input_floats(call, 0), input_floats(call, 1), input_floats(call, 2), r.rows, r.columns,
@@ -81,7 +81,7 @@ CpuKernel make_rms_norm(const NodeFacts& facts, const CpuOptions& options) {
   const Rows r = normalized_rows(facts);
   const auto epsilon = static_cast<float>(facts.attributes.get_double("epsilon"));
   const auto loop = PLIMSOLL_PICK(options.isa, rms_norm_rows);
-  const int parts = parts_for(r.rows * r.columns * 3 * kFloat, options.threads);
+  const int parts = parts_for(r.rows * r.columns * 3 * kFloat, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(r.rows, 1, parts, [&](int64_t begin, int64_t end) {
       loop(input_floats(call, 0), input_floats(call, 1), epsilon, r.columns, output_floats(call, 0),
@@ -93,7 +93,7 @@ CpuKernel make_rms_norm(const NodeFacts& facts, const CpuOptions& options) {
 CpuKernel make_rms_norm_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Rows r = normalized_rows(facts);
   const auto loop = PLIMSOLL_PICK(options.isa, rms_norm_grad_rows);
-  const int parts = parts_for(r.rows * r.columns * 5 * kFloat, options.threads);
+  const int parts = parts_for(r.rows * r.columns * 5 * kFloat, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(r.rows, 1, parts, [&](int64_t begin, int64_t end) {
       loop(input_floats(call, 0), input_floats(call, 1), input_floats(call, 2),
@@ -105,7 +105,7 @@ CpuKernel make_rms_norm_grad(const NodeFacts& facts, const CpuOptions& options) 
 CpuKernel make_rms_norm_sums(const NodeFacts& facts, const CpuOptions& options) {
   const Rows r = normalized_rows(facts);
   const auto loop = PLIMSOLL_PICK(options.isa, rms_norm_column_sums);
-  const int parts = parts_for(r.rows * r.columns * 2 * kFloat, options.threads);
+  const int parts = parts_for(r.rows * r.columns * 2 * kFloat, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(r.columns, kColumnGrain, parts, [&](int64_t begin, int64_t end) {
       loop(input_floats(call, 0), input_floats(call, 1), input_floats(call, 2), r.rows, r.columns,
@@ -117,7 +117,7 @@ CpuKernel make_rms_norm_sums(const NodeFacts& facts, const CpuOptions& options) 
 CpuKernel make_softmax(const NodeFacts& facts, const CpuOptions& options) {
   const Rows r = read_rows(facts, 1);
   const auto loop = PLIMSOLL_PICK(options.isa, softmax_row);
-  const int parts = parts_for(r.rows * r.columns * 2 * kExponentialBytes, options.threads);
+  const int parts = parts_for(r.rows * r.columns * 2 * kExponentialBytes, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(r.rows, 1, parts, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
@@ -131,7 +131,7 @@ CpuKernel make_softmax(const NodeFacts& facts, const CpuOptions& options) {
 CpuKernel make_softmax_grad(const NodeFacts& facts, const CpuOptions& options) {
   const Rows r = read_rows(facts, 1);
   const auto loop = PLIMSOLL_PICK(options.isa, softmax_grad_row);
-  const int parts = parts_for(r.rows * r.columns * 3 * kFloat, options.threads);
+  const int parts = parts_for(r.rows * r.columns * 3 * kFloat, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(r.rows, 1, parts, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
@@ -181,7 +181,7 @@ CpuKernel make_log_sum_exp(const NodeFacts& facts, const CpuOptions& options) {
   const Classes c = read_classes(facts);
   const auto loop = PLIMSOLL_PICK(options.isa, log_sum_row);
   const auto merge = PLIMSOLL_PICK(options.isa, merge_pairs);
-  const int parts = parts_for(facts.input_elements(0) * kExponentialBytes, options.threads);
+  const int parts = parts_for(facts.input_elements(0) * kExponentialBytes, options.parts);
   return strided(kernel_of([=](const KernelCall& call) {
     const int64_t stride = row_stride(call.inputs[0]);
     for_each_range(c.rows, 1, parts, [&](int64_t begin, int64_t end) {
@@ -201,7 +201,7 @@ CpuKernel make_crossentropy_grad(const NodeFacts& facts, const CpuOptions& optio
   const bool wide = facts.inputs[2].dtype == DType::kInt64;
   if (!wide && facts.inputs[2].dtype != DType::kInt32) return {};
   const auto loop = PLIMSOLL_PICK(options.isa, crossentropy_grad_row);
-  const int parts = parts_for(facts.input_elements(0) * kExponentialBytes, options.threads);
+  const int parts = parts_for(facts.input_elements(0) * kExponentialBytes, options.parts);
   return strided(kernel_of([=](const KernelCall& call) {
     const int64_t from = row_stride(call.inputs[0]);
     const int64_t to = row_stride(call.outputs[0]);

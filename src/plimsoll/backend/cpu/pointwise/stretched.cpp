@@ -42,7 +42,7 @@ CpuKernel make_broadcast(const NodeFacts& facts, const CpuOptions& options) {
   constexpr int64_t kGrain = 64;
   const Stretch s = stretch_of(facts.outputs[0], facts.inputs[0], facts);
   const int64_t element = element_bytes(facts.outputs[0].dtype).count();
-  const int parts = parts_for(s.wide_count() * element, options.threads);
+  const int parts = parts_for(s.wide_count() * element, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(s.wide_count(), kGrain, parts, [&](int64_t begin, int64_t end) {
       while (begin < end) {
@@ -123,7 +123,7 @@ void sum_columns(const Sums& sums, Loop loop, const float* x, int64_t unit, int6
 
 CpuKernel make_column_sums(const Sums& sums, bool folds, const CpuOptions& options) {
   const auto loop = PLIMSOLL_PICK(options.isa, add_run_rows);
-  const int parts = parts_for(sums.s.wide_count() * 4, options.threads);
+  const int parts = parts_for(sums.s.wide_count() * 4, options.parts);
   return kernel_of([=](const KernelCall& call) {
     const bool add = folds && !call.first;
     const int64_t run = sums.s.run();
@@ -142,7 +142,7 @@ CpuKernel make_column_sums(const Sums& sums, bool folds, const CpuOptions& optio
 
 CpuKernel make_run_sums(const Sums& sums, bool folds, const CpuOptions& options) {
   const auto loop = PLIMSOLL_PICK(options.isa, add_run);
-  const int parts = parts_for(sums.s.wide_count() * 4, options.threads);
+  const int parts = parts_for(sums.s.wide_count() * 4, options.parts);
   return kernel_of(
       [=](const KernelCall& call) {
         auto* totals = reinterpret_cast<double*>(call.scratch);

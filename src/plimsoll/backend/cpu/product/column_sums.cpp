@@ -11,10 +11,10 @@ namespace {
 constexpr int64_t kGrain = 16;
 }  // namespace
 
-ColumnSums::ColumnSums(int64_t rows, int64_t columns, Isa isa, int threads)
+ColumnSums::ColumnSums(int64_t rows, int64_t columns, Isa isa, int most_parts)
     : rows_(rows),
       columns_(columns),
-      parts_(parts_for(rows * columns * static_cast<int64_t>(sizeof(float)), threads)),
+      parts_(parts_for(rows * columns * static_cast<int64_t>(sizeof(float)), most_parts)),
       loop_(PLIMSOLL_PICK(isa, column_sums<float>)),
       bf16_loop_(PLIMSOLL_PICK(isa, column_sums<uint16_t>)) {}
 

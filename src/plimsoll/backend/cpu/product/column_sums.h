@@ -14,7 +14,7 @@ namespace plimsoll::backend::cpu {
 
 class ColumnSums {
  public:
-  ColumnSums(int64_t rows, int64_t columns, Isa isa, int threads = 1);
+  ColumnSums(int64_t rows, int64_t columns, Isa isa, int most_parts = 1);
   // Stores, or adds to what is there.
   void run(const float* values, float* sums, bool add) const noexcept;
   // The same for bfloat16, summed in float32.

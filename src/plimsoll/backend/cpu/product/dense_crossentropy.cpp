@@ -258,7 +258,7 @@ CpuKernel make_dense_crossentropy(const NodeFacts& facts, const CpuOptions& opti
   c.multiply = pick_packed_multiply(options.isa);
   c.sum_rows = pick_multiply(options.isa);
   c.loops = pick_class_rows(options.isa);
-  if (c.rows * c.inner * c.classes >= kProductsWorthATeam) c.parts = options.threads;
+  if (c.rows * c.inner * c.classes >= kProductsWorthATeam) c.parts = options.parts;
   return forward ? make_pass<Forward>(c) : make_pass<Backward>(c);
 }
 

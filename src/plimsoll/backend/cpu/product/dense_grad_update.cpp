@@ -35,7 +35,7 @@ class DenseGradUpdate final {
                 .transposed_x = true,
                 .w_row = units_,
                 .y_row = units_};
-    parts_ = static_cast<int>(std::clamp<int64_t>(rows / tile_, 1, options.threads));
+    parts_ = static_cast<int>(std::clamp<int64_t>(rows / tile_, 1, options.parts));
     panels_ = packed_floats(options.isa, product_);
     const CpuOptions alone{options.isa, 1, options.pairs, options.tiles};
     const auto make = [&](const KernelRequest& request) { return make_update(request, alone); };

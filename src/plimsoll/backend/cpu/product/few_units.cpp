@@ -23,7 +23,7 @@ constexpr int64_t kGrain = 1024;
 CpuKernel make_forward(const DenseShape& d, const CpuOptions& options) {
   const auto dot = PLIMSOLL_PICK(options.isa, dot_stretch);
   const int64_t stretches = (d.inner + kStretch - 1) / kStretch;
-  const int parts = parts_for(d.rows * d.inner * 4, options.threads);
+  const int parts = parts_for(d.rows * d.inner * 4, options.parts);
   return kernel_of(
       [=](const KernelCall& call) {
         const float* x = input_floats(call, 0);
@@ -49,7 +49,7 @@ CpuKernel make_forward(const DenseShape& d, const CpuOptions& options) {
 
 CpuKernel make_grad_input(const DenseShape& d, const CpuOptions& options) {
   const auto scale = PLIMSOLL_PICK(options.isa, scale_stretch);
-  const int parts = parts_for(d.rows * d.inner * 8, options.threads);
+  const int parts = parts_for(d.rows * d.inner * 8, options.parts);
   return kernel_of([=](const KernelCall& call) {
     const float* dy = input_floats(call, 0);
     const float* w = input_floats(call, 1);
@@ -65,7 +65,7 @@ CpuKernel make_grad_input(const DenseShape& d, const CpuOptions& options) {
 
 CpuKernel make_grad_kernel(const DenseShape& d, const CpuOptions& options) {
   const auto sums = PLIMSOLL_PICK(options.isa, weighted_column_sums);
-  const int parts = parts_for(d.rows * d.inner * 4, options.threads);
+  const int parts = parts_for(d.rows * d.inner * 4, options.parts);
   return kernel_of([=](const KernelCall& call) {
     const float* x = input_floats(call, 0);
     const float* dy = input_floats(call, 1);
@@ -89,7 +89,7 @@ constexpr int64_t kProductsWorthATeam = 1 << 17;
 constexpr int64_t kFewColumns = 64;  // shares of columns begin at a multiple
 
 int few_parts(const DenseShape& d, const CpuOptions& options) {
-  return d.rows * d.inner * d.units < kProductsWorthATeam ? 1 : options.threads;
+  return d.rows * d.inner * d.units < kProductsWorthATeam ? 1 : options.parts;
 }
 
 CpuKernel make_few_forward(const DenseShape& d, const CpuOptions& options) {

@@ -82,7 +82,7 @@ class PackedDense final {
   PackedDense(const DenseShape& d, const CpuOptions& options)
       : d_(d),
         family_(options),
-        bias_sums_(d.rows, d.units, options.isa, d.cut() ? 1 : options.threads) {
+        bias_sums_(d.rows, d.units, options.isa, d.cut() ? 1 : options.parts) {
     const bool forward = d.kind == DenseKind::kForward;
     const bool grad_kernel = d.kind == DenseKind::kGradKernel;
     product_.rows = grad_kernel ? d.inner : d.rows;
@@ -99,7 +99,7 @@ class PackedDense final {
         by_columns_ ? product_.columns / kColumnGrain : product_.rows / kRowGrain;
     parts_ = flops < kFlopsWorthATeam
                  ? 1
-                 : static_cast<int>(std::clamp<int64_t>(shares, 1, options.threads));
+                 : static_cast<int>(std::clamp<int64_t>(shares, 1, options.parts));
     for (int part = 0; part < parts_; ++part) {
       Product own = product_;
       const Range share = by_columns_ ? part_of(product_.columns, kColumnGrain, part, parts_)

@@ -35,7 +35,7 @@ CpuKernel make_transposed_dense(const NodeFacts& facts, const CpuOptions& option
   const int64_t rows = shape->rows;
   if (units <= most_units(options.isa) || rows > kMostTransposedRows) return {};
   const int64_t panel_floats = std::min(kUnits, units) * kPanelRow;
-  const int parts = rows * width * units < kProductsWorthATeam ? 1 : options.threads;
+  const int parts = rows * width * units < kProductsWorthATeam ? 1 : options.parts;
   const auto transpose = PLIMSOLL_PICK(options.isa, transpose_panel);
   const MultiplyFunction multiply = pick_multiply(options.isa);
   return kernel_of(

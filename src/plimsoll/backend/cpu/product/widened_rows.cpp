@@ -52,7 +52,7 @@ class WidenedRows final : public Kernel {
     buffer_ = round_up(Bytes(pieces.at_once * kFloat), Bytes(64)).count();
     chunks_ = (pieces.count + pieces.at_once - 1) / pieces.at_once;
     part_ = buffer_ * static_cast<int64_t>(inputs + 1);
-    const int parts = parts_for(pieces.count * 4, options.threads);
+    const int parts = parts_for(pieces.count * 4, options.parts);
     parts_ = static_cast<int>(std::min<int64_t>(parts, chunks_));
   }
 

@@ -343,7 +343,7 @@ CpuKernel make_dot(const NodeFacts& facts, const CpuOptions& options) {
   const int64_t width = out[3].count;
   const int64_t rows = facts.input_elements(0) / width;
   const auto dot = pick_attention(options.isa).dot;
-  const int parts = parts_for(rows * width * 2 * kFloat, options.threads);
+  const int parts = parts_for(rows * width * 2 * kFloat, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(rows, 1, parts, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
@@ -377,7 +377,7 @@ CpuKernel make_pass(const NodeFacts& facts, const CpuOptions& options) {
   const double products = static_cast<double>(facts.input_elements(0)) *
                           static_cast<double>(facts.input_elements(1)) /
                           static_cast<double>(f.width * facts.samples());
-  if (products >= kProductsWorthATeam) f.parts = options.threads;
+  if (products >= kProductsWorthATeam) f.parts = options.parts;
   CpuKernel made = kernel_of([f](const KernelCall& call) { run_tasks(f, call); },
                              Bytes(f.parts * Places::floats(f) * kFloat));
   made.strided = true;

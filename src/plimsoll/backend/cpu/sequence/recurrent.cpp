@@ -191,7 +191,7 @@ CpuKernel make_recurrent(const NodeFacts& facts, const CpuOptions& options) {
   r.steps = facts.inputs[static_cast<size_t>(r.layout.z)].shape[1].count;
   const int64_t products = r.samples * r.steps * r.units() * r.wide();
   if (products >= kProductsWorthATeam) {
-    r.parts = static_cast<int>(std::min<int64_t>(options.threads, r.samples));
+    r.parts = static_cast<int>(std::min<int64_t>(options.parts, r.samples));
   }
   return backward ? make_backward(r) : make_forward(r);
 }

@@ -81,7 +81,7 @@ CpuKernel make_activation(const NodeFacts& facts, const CpuOptions& options) {
   const int64_t count = facts.output_elements(0);
   if (const auto loop = loops_of<T>(activation.kind, options.isa).values; loop != nullptr) {
     const ActivationNumbers numbers = numbers_of(activation);
-    const int parts = parts_for(count * 8, options.threads);
+    const int parts = parts_for(count * 8, options.parts);
     return kernel_of([=](const KernelCall& call) {
       for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
         loop(numbers, input_as<T>(call, 0) + begin, output_as<T>(call, 0) + begin, end - begin);
@@ -90,7 +90,7 @@ CpuKernel make_activation(const NodeFacts& facts, const CpuOptions& options) {
   }
   // The others cost tens of cycles a number.
   if (!facts.all_float32()) return {};
-  const int parts = parts_for(count * 64, options.threads);
+  const int parts = parts_for(count * 64, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
       const float* x = input_floats(call, 0);
@@ -115,7 +115,7 @@ template <typename T>
 CpuKernel make_relu_grad_from_bits(const NodeFacts& facts, const CpuOptions& options) {
   const auto loop = PLIMSOLL_PICK(options.isa, relu_grad_bits<T>);
   const BitRows bits = bit_rows(facts.samples(), facts.inputs[1].shape.elements_per_sample());
-  const int parts = parts_for(bits.rows * bits.elements * 8, options.threads);
+  const int parts = parts_for(bits.rows * bits.elements * 8, options.parts);
   return kernel_of([=](const KernelCall& call) {
     const auto* from = reinterpret_cast<const uint8_t*>(call.inputs[1].data);
     for (int64_t row = 0; row < bits.rows; ++row) {
@@ -135,7 +135,7 @@ CpuKernel make_activation_grad(const NodeFacts& facts, const CpuOptions& options
   if (!facts.forms[1].empty()) return make_relu_grad_from_bits<T>(facts, options);
   if (const auto loop = loops_of<T>(activation.kind, options.isa).slopes; loop != nullptr) {
     const ActivationNumbers numbers = numbers_of(activation);
-    const int parts = parts_for(count * 12, options.threads);
+    const int parts = parts_for(count * 12, options.parts);
     return kernel_of([=](const KernelCall& call) {
       for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
         loop(numbers, input_as<T>(call, 0) + begin, input_as<T>(call, 1) + begin,
@@ -144,7 +144,7 @@ CpuKernel make_activation_grad(const NodeFacts& facts, const CpuOptions& options
     });
   }
   if (!facts.all_float32()) return {};
-  const int parts = parts_for(count * 64, options.threads);
+  const int parts = parts_for(count * 64, options.parts);
   return kernel_of([=](const KernelCall& call) {
     for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
       const float* dy = input_floats(call, 0);
@@ -170,7 +170,7 @@ std::unique_ptr<Kernel> make_positive_bits_of(const EncoderRequest& request,
   const auto loop = PLIMSOLL_PICK(options.isa, encode_positive_bits<T>);
   const int64_t samples = shape.has_batch() ? request.rows / shape[0].count : 1;
   const BitRows bits = bit_rows(samples, shape.elements_per_sample());
-  const int parts = parts_for(bits.rows * bits.elements * 4, options.threads);
+  const int parts = parts_for(bits.rows * bits.elements * 4, options.parts);
   return kernel_of([=](const KernelCall& call) {
            auto* to = reinterpret_cast<uint8_t*>(call.outputs[0].data);
            for (int64_t row = 0; row < bits.rows; ++row) {

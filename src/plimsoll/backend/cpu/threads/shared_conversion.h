@@ -8,6 +8,6 @@
 
 namespace plimsoll::backend::cpu {
 
-Bfloat16Conversion shared_conversion(Isa isa, int threads);
+Bfloat16Conversion shared_conversion(Isa isa, int most_parts);
 
 }  // namespace plimsoll::backend::cpu

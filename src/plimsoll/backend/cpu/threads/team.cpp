@@ -88,7 +88,7 @@ void Team::serve(int member) {
     seen = await_job(seen);
     if (stops_) return;
     // A job of fewer parts is for those who have its parts at hand.
-    if (member < parts_.load(std::memory_order_relaxed)) work_on(member);
+    if (member < members_.load(std::memory_order_relaxed)) work_on(member);
   }
 }
 
@@ -137,9 +137,10 @@ void Team::await_done() {
   }
 }
 
-void Team::run(int parts, PartFunction function, const void* body) noexcept {
+void Team::run(int parts, int threads, PartFunction function, const void* body) noexcept {
   constexpr int kMostAtOnce = kWords * kWordParts;
-  grow(static_cast<size_t>(std::min(parts, kMostAtOnce)) - 1);
+  const int members = std::min({parts, threads, kMostAtOnce});
+  grow(static_cast<size_t>(members) - 1);
   for (int first = 0; first < parts; first += kMostAtOnce) {
     const int now = std::min(parts - first, kMostAtOnce);
     function_ = function;
@@ -147,6 +148,7 @@ void Team::run(int parts, PartFunction function, const void* body) noexcept {
     first_part_ = first;
     left_.store(now, std::memory_order_relaxed);
     parts_.store(now, std::memory_order_relaxed);
+    members_.store(std::min(members, now), std::memory_order_relaxed);
     for (int w = 0; w * kWordParts < now; ++w) {
       const int bits = std::min(now - w * kWordParts, kWordParts);
       const uint64_t open = bits == kWordParts ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;

@@ -33,9 +33,10 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  // Runs function(body, part) for each part below `parts`, at least 1. Starts threads that it does
-  // not have yet; where the system gives none, this thread does their parts.
-  void run(int parts, PartFunction function, const void* body) noexcept;
+  // Runs function(body, part) for each part below `parts`, on at most `threads`; both at least 1.
+  // Starts threads that it does not have yet; where the system gives none, this thread does their
+  // parts.
+  void run(int parts, int threads, PartFunction function, const void* body) noexcept;
   size_t thread_count() const { return threads_.size() + 1; }
 
  private:
@@ -55,6 +56,7 @@ class Team {
 
   alignas(kLine) std::atomic<uint32_t> generation_{0};  // of the job; what sleepers wait on
   std::atomic<int> parts_{0};
+  std::atomic<int> members_{0};  // who may claim parts of this job: those below
   PartFunction function_ = nullptr;
   const void* body_ = nullptr;
   int first_part_ = 0;  // what part 0 of this job is to the caller

@@ -1,5 +1,7 @@
 #include "backend/cpu/threads/threads.h"
 
+#include <limits>
+
 #include "backend/cpu/threads/team.h"
 
 #if defined(__x86_64__)
@@ -34,6 +36,8 @@ void set_flush() {
 
 // Whether this thread runs a part already.
 thread_local bool in_part = false;
+// How many threads its kernels may run on.
+thread_local int most_threads = std::numeric_limits<int>::max();
 
 }  // namespace
 
@@ -48,6 +52,9 @@ KeepDenormals::KeepDenormals() : before_(read_rounding()) {
 KeepDenormals::~KeepDenormals() {
   if (read_rounding() != before_) write_rounding(before_);
 }
+
+ThreadLimit::ThreadLimit(int threads) : before_(most_threads) { most_threads = threads; }
+ThreadLimit::~ThreadLimit() { most_threads = before_; }
 
 namespace threads_impl {
 
@@ -64,7 +71,7 @@ void run_parts(int parts, PartFunction function, const void* body) noexcept {
   const Job job{function, body};
   const FlushDenormals flush;
   team.run(
-      parts,
+      parts, most_threads,
       [](const void* erased, int part) {
         in_part = true;
         const Job& wanted = *static_cast<const Job*>(erased);

@@ -1,11 +1,12 @@
 #pragma once
 
-// Splits a kernel's work over a fixed number of threads, and keeps rounding alike in all of them.
+// Splits a kernel's work into a fixed number of parts, and keeps rounding alike in all of them.
 //
-// What a part computes is a function of the counts alone: contiguous parts of equal size, in order.
-// Sums over parts go through scratch and are folded in part order, never by arrival. While a kernel
-// runs, denormal numbers count as zero in every thread, so that a result does not depend on who
-// computed it. The threads are team.h's.
+// How many threads run the parts is another matter (ThreadLimit). What a part computes is a
+// function of the counts alone: contiguous parts of equal size, in order. Sums over parts go
+// through scratch and are folded in part order, never by arrival. While a kernel runs, denormal
+// numbers count as zero in every thread, so that a result does not depend on who computed it. The
+// threads are team.h's.
 
 #include <cstdint>
 
@@ -37,6 +38,19 @@ class KeepDenormals {
   uint64_t before_;
 };
 
+// At most so many threads run the parts of this host thread's kernels while the object lives, from
+// 1 on; without one, there is a thread for each part.
+class ThreadLimit {
+ public:
+  explicit ThreadLimit(int threads);
+  ~ThreadLimit();
+  ThreadLimit(const ThreadLimit&) = delete;
+  ThreadLimit& operator=(const ThreadLimit&) = delete;
+
+ private:
+  int before_;
+};
+
 // [begin, end) of part `part` of `count` things, boundaries at multiples of `grain`.
 struct Range {
   int64_t begin = 0;
@@ -54,8 +68,8 @@ constexpr Range part_of(int64_t count, int64_t grain, int part, int parts) {
 // Work below this many bytes is done by one thread: waking another takes as long.
 inline constexpr int64_t kBytesWorthATeam = 96 << 10;
 // Parts for work that touches that many bytes.
-constexpr int parts_for(int64_t bytes, int threads) {
-  return bytes < kBytesWorthATeam ? 1 : threads;
+constexpr int parts_for(int64_t bytes, int most_parts) {
+  return bytes < kBytesWorthATeam ? 1 : most_parts;
 }
 
 namespace threads_impl {
