@@ -508,9 +508,9 @@ void raise_fraction(const Case& found, Explanation& explanation) {
              "If the device is to be used further: raise the fraction; this request alone takes at "
              "least so much.",
              arithmetic,
-             percent == 100 ? "torch.cuda.set_per_process_memory_fraction(1.0)"
-                            : fmt::format("torch.cuda.set_per_process_memory_fraction(0.{:02})",
-                                          percent));
+             percent == 100
+                 ? "torch.cuda.set_per_process_memory_fraction(1.0)"
+                 : fmt::format("torch.cuda.set_per_process_memory_fraction(0.{:02})", percent));
 }
 
 // Apple's: nobody else holds what the limit counts, and lifting it can take the machine down.

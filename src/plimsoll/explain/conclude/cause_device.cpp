@@ -56,11 +56,11 @@ std::optional<Diagnosis> xla_program(const Case& found) {
   }
   const std::optional<int64_t> total = found.facts.program.total;
   if (const Finding* warned = total ? nullptr : found.first(Family::kXlaRematWarning)) {
-    Diagnosis result = reading(
-        found, Cause::kTruePeak, 0.9,
-        "The compiled program needs " + size_words(warned->amounts.program) +
-            " even after rematerialization, where " + size_words(warned->amounts.limit) +
-            " may be used: that peak is its own.");
+    Diagnosis result =
+        reading(found, Cause::kTruePeak, 0.9,
+                "The compiled program needs " + size_words(warned->amounts.program) +
+                    " even after rematerialization, where " + size_words(warned->amounts.limit) +
+                    " may be used: that peak is its own.");
     result.evidence.insert(result.evidence.begin(), warned->at);
     return result;
   }
@@ -100,7 +100,7 @@ std::optional<Diagnosis> beyond_device(const Case& found) {
                  "One request of " + size_words(found.request) +
                      (known && pool ? " where the whole pool may have " + size_words(room) + "."
                       : known       ? " on a device of " + size_words(room) + "."
-                            : ". The log does not say what the device has; few have as much."));
+                              : ". The log does not say what the device has; few have as much."));
 }
 
 std::optional<Diagnosis> small_limit(const Case& found) {

@@ -30,10 +30,10 @@ std::string share_words(const Case& found, int64_t limit) {
 
 std::optional<Diagnosis> beyond_limit(const Case& found, int64_t limit) {
   if (!found.main.bytes || *found.main.bytes <= limit) return std::nullopt;
-  return reading(
-      found, Cause::kSingleTensorTooLarge, 0.85,
-      "One request of " + size_words(found.main.bytes) + ", and " + share_words(found, limit) +
-          ". That limit is what ran out, whatever is free on the device.");
+  return reading(found, Cause::kSingleTensorTooLarge, 0.85,
+                 "One request of " + size_words(found.main.bytes) + ", and " +
+                     share_words(found, limit) +
+                     ". That limit is what ran out, whatever is free on the device.");
 }
 
 // Idle pieces and what the limit leaves would do together, and neither does alone.
@@ -93,8 +93,8 @@ std::optional<int64_t> own_limit(const Case& found) {
     return std::nullopt;
   }
   const bool reached = held_by(amounts) + *found.main.bytes + kRounding > *amounts.limit;
-  const bool device_full = amounts.free && *amounts.free < std::min(*found.main.bytes,
-                                                                    *amounts.limit);
+  const bool device_full =
+      amounts.free && *amounts.free < std::min(*found.main.bytes, *amounts.limit);
   return reached && !device_full ? amounts.limit : std::nullopt;
 }
 

@@ -135,10 +135,9 @@ void detect_shm_allocation(const Document& document, Facts& facts) {
                                                 "too many open files"};
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
     const size_t end = document.record_end(at);
-    const bool other =
-        std::any_of(std::begin(kOther), std::end(kOther), [&](std::string_view phrase) {
-          return document.find(phrase, at, end) != npos;
-        });
+    const bool other = std::any_of(
+        std::begin(kOther), std::end(kOther),
+        [&](std::string_view phrase) { return document.find(phrase, at, end) != npos; });
     if (other) continue;
     Finding finding;
     finding.family = Family::kShmBusError;

@@ -144,8 +144,8 @@ struct Pool {
   ChunkCounts chunks;
 };
 
-// What the driver refused a pool that asks for a tenth less each time: the sizes of the first round,
-// and the largest of the rounds after it.
+// What the driver refused a pool that asks for a tenth less each time: the sizes of the first
+// round, and the largest of the rounds after it.
 struct DriverRefusals {
   int64_t first = 0, last = 0, later = 0;
   int rounds = 0, steps = 0;  // steps: refusals of the first round

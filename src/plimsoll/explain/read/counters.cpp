@@ -50,8 +50,7 @@ std::optional<double> figure_after(std::string_view text, std::string_view label
 }
 
 std::optional<double> process_figure(std::string_view text) {
-  for (std::string_view label :
-       {"rss", "memory usage", "memory used", "mem used", "used memory"}) {
+  for (std::string_view label : {"rss", "memory usage", "memory used", "mem used", "used memory"}) {
     if (const std::optional<double> bytes = figure_after(text, label, 4)) return bytes;
   }
   return std::nullopt;
@@ -68,8 +67,8 @@ std::optional<double> device_figure(std::string_view text) {
   if (const size_t end = find_ignoring_case(text, kAllocated); end != npos) {
     for (size_t begin = end; begin > 0 && end - begin < 24; --begin) {
       size_t at = begin - 1;
-      const bool starts = is_digit(text[at]) && (at == 0 || !(is_word(text[at - 1]) ||
-                                                              text[at - 1] == '.'));
+      const bool starts =
+          is_digit(text[at]) && (at == 0 || !(is_word(text[at - 1]) || text[at - 1] == '.'));
       if (!starts) continue;
       const std::optional<double> bytes = read_bytes(text, at);
       if (bytes && at == end) return bytes;
