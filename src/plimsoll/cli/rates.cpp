@@ -63,6 +63,7 @@ Bytes left_beside_us(const run::Settings& settings) {
 // The exit code; none: it could not be started, or took too long and was ended.
 std::optional<int> run_and_wait(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t silence;
