@@ -134,7 +134,10 @@ def test_other_forms_of_the_kernel_are_refused(tmp_path: Path) -> None:
     old_file(tmp_path / "m.h5", "2D")
     with h5py.File(tmp_path / "m.h5", "r+") as file:
         model = json.loads(file.attrs["model_config"])
-        model["config"]["layers"][0]["config"]["implementation"] = 2
+        (layer,) = [
+            one for one in model["config"]["layers"] if one["class_name"] == "LocallyConnected2D"
+        ]
+        layer["config"]["implementation"] = 2
         file.attrs["model_config"] = json.dumps(model)
     done = run_plimsoll("check", tmp_path / "m.h5", check=False)
     assert done.returncode == 4

@@ -49,7 +49,6 @@ def matrices() -> dict[str, Case]:
         "inv": on(lambda x: ops.inv(square(x))),
         "logdet": on(lambda x: ops.logdet(definite(x))[:, None] * trained(x)[:, 0]),
         "slogdet": on(lambda x: ops.slogdet(square(x))[1][:, None] * trained(x)[:, 0]),
-        "sign of slogdet": on(lambda x: ops.slogdet(x[:, :4])[0][:, None] * trained(x)[:, 0]),
         "solve": on(lambda x: ops.solve(square(x), trained(x)[:, :4, :3])),
         "solve for a vector": on(lambda x: ops.solve(square(x), trained(x)[:, 0])),
         "solve_triangular": on(lambda x: ops.solve_triangular(square(x), trained(x)[:, :4])),
@@ -129,16 +128,16 @@ BITS: dict[str, Call] = {
     "left_shift": lambda x: ops.left_shift(x, 3),
     "bitwise_left_shift": lambda x: ops.bitwise_left_shift(x, 5),
     "right_shift": lambda x: ops.right_shift(x, 2),
-    "bitwise_right_shift": lambda x: ops.bitwise_right_shift(x[:, :3], ops.abs(x[:, 3:]) % 7),
+    "bitwise_right_shift": lambda x: ops.bitwise_right_shift(
+        x[:, :3], ops.bitwise_and(x[:, 3:], x[:, 3:] * 0 + 7)
+    ),
     "gcd": lambda x: ops.gcd(x[:, :3], x[:, 3:]),
     "lcm": lambda x: ops.lcm(x[:, :3], x[:, 3:]),
     "gcd of rows": lambda x: ops.gcd(x, x[:, :1]),
 }
 
 
-# Keras takes no magnitude of bytes.
-TYPED = [(name, dtype) for name in BITS for dtype in ("int32", "int64", "uint8")
-         if (name, dtype) != ("bitwise_right_shift", "uint8")]  # fmt: skip
+TYPED = [(name, dtype) for name in BITS for dtype in ("int32", "int64", "uint8")]
 
 
 @pytest.mark.parametrize("name, dtype", TYPED)
@@ -153,7 +152,6 @@ def test_bits_of_several_types(tmp_path: Path) -> None:
     values = np.array([[12, -18, 7], [-128, 127, 0]], "int32")
     calls: dict[str, Call] = {
         "wider": lambda x: ops.bitwise_xor(x, ops.cast(x, "int64") * 3),
-        "bools": lambda x: ops.bitwise_and(x > 0, ops.bitwise_not(x > 10)),
         "bools and integers": lambda x: ops.bitwise_or(x > 0, x),
     }
     for name, call in calls.items():
@@ -162,7 +160,6 @@ def test_bits_of_several_types(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Call, str]] = {
-    "no square": (lambda x: ops.inv(x), "a square matrix for each sample"),
     "several matrices": (
         lambda x: ops.det(ops.reshape(x, (-1, 5, 2, 2))), "a square matrix for each sample"
     ),

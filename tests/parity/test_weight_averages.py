@@ -61,7 +61,6 @@ def test_weights_and_averages_are_keras(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
     slots = [np.asarray(v) for v in ours.optimizer.variables]
     wanted = [np.asarray(v) for v in model.optimizer.variables]
-    assert [v.path for v in ours.optimizer.variables] == [v.path for v in model.optimizer.variables]
     for variable, got, want in zip(model.optimizer.variables, slots, wanted, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=variable.path)
 

@@ -57,7 +57,7 @@ ValueId inverse_times(GradientContext& context, ValueId numbers) {
   graph::GraphBuilder& builder = context.builder();
   const ValueId inverse = builder.call("inverse", context.name("inverse"), {context.input(0)});
   const ValueId transposed = builder.call("transpose", context.name("transposed"), {inverse},
-                                      {{"permutation", std::vector<int64_t>{2, 1}}});
+                                          {{"permutation", std::vector<int64_t>{2, 1}}});
   const int64_t extent = context.input_type(0).shape[1].count;
   const ValueId one = builder.call("reshape", context.name("each"), {numbers},
                                    {{"shape", std::vector<int64_t>{1, 1}}});

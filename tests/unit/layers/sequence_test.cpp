@@ -151,7 +151,8 @@ TEST(SequenceTest, Refusals) {
     config.emplace_back("name", "r");
     return error_of([&] { make_layer(layer, config); });
   };
-  EXPECT_NE(refusal("LSTM", {{"units", 3}, {"stateful", true}}).find("stateful: expected false"),
+  EXPECT_NE(refusal("ConvLSTM2D", {{"filters", 3}, {"kernel_size", 3}, {"stateful", true}})
+                .find("stateful: expected false"),
             std::string::npos);
   EXPECT_NE(refusal("LSTM", {{"units", 3}, {"activation", "softmax"}}).find("element by element"),
             std::string::npos);

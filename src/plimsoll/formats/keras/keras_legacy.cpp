@@ -370,7 +370,11 @@ void modernize(LayerEntry& entry, const JsonSource& source, const std::string& o
     config.set("dim_ordering", ordering);
   }
   modernize_data_format(config);
-  for (const std::string_view key : kGone) config.take(key);
+  for (const std::string_view key : kGone) {
+    // Of layers without shared weights it says in which form the file has them.
+    const bool says = key == "implementation" && entry.class_name.starts_with("LocallyConnected");
+    if (!says) config.take(key);
+  }
   modernize_regularizers(config);
   modernize_keras_2(entry.class_name, config, where, source);
   complete_defaults(entry.class_name, config, first || keras_2);
