@@ -31,7 +31,7 @@ def plan(arguments: list[str]) -> dict[str, Any]:
 
 
 def digest(path: Path) -> str:
-    """Of every array in a .keras file, by name."""
+    """A digest of every array in a .keras file, by name."""
     from harness import read_keras
 
     weights, slots = read_keras(path)

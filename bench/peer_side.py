@@ -19,7 +19,7 @@ def peak_bytes() -> int:
 
 
 def result(seconds: list[float], losses: list[float]) -> dict[str, Any]:
-    """Of a run: the median time, the largest resident set, the first losses."""
+    """What a run is told by: the median time, the largest resident set, the first losses."""
     return {
         "seconds": sorted(seconds)[len(seconds) // 2],
         "peak_bytes": peak_bytes(),

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of several runs of one side: the least and the median time, the largest peak."""
+    """Several runs of one side in one row: the least and the median time, the largest peak."""
     if "refused" in runs[0]:
         return {"refused": runs[0]["refused"]}
     seconds = [r["seconds"] for r in runs]

@@ -221,7 +221,7 @@ def _advice(
 
 
 def explanation(shape: tuple[int, ...] | None, dtype: Any) -> str:
-    """Of the last refusal: line, sizes, who holds what, what would do."""
+    """What is said of the last refusal: line, sizes, who holds what, what would do."""
     file, line, count, taken, unfilled, small, held, blocks = _arrays.refusal()
     needed = taken + unfilled + count + count // 256
     what = f"{_mib(count)} for an array" + (f" of {shape} {dtype}" if shape is not None else "")

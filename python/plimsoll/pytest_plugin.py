@@ -63,7 +63,7 @@ class Growth:
 
 
 def _limit_of(item: pytest.Item) -> int | None:
-    """Of the mark nearest to the test."""
+    """The limit, bytes, of the mark nearest to the test; None: it has none."""
     mark = item.get_closest_marker(MARK)
     if mark is None:
         return None

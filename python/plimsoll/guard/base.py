@@ -31,7 +31,7 @@ def _limit(memory: int | str | None) -> int | None:
 
 
 class Base(ABC):
-    """Of one compiled model."""
+    """What is known of one compiled model, and decided for it."""
 
     def __init__(self, model: Any, what: asked.Asked) -> None:
         self._model: Callable[[], Any] = weakref.ref(model)

@@ -89,7 +89,7 @@ class _Kinds:
         return bool(shape) and shape[0] == self._rows
 
     def follow(self, jaxpr: Any, kinds: list[str]) -> tuple[list[str], str]:
-        """Of the outputs, for kinds of the inputs; and why nothing is proved."""
+        """The kinds of the outputs, for those of the inputs; and why nothing is proved."""
         inner = getattr(jaxpr, "jaxpr", jaxpr)
         for one in inner.constvars:
             self._of[one] = _FREE

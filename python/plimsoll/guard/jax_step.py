@@ -294,7 +294,7 @@ class JaxStep:
         return jnp.stack([jnp.reshape(one, ()) for one in found[2]])
 
     def counts(self, state: State, arrays: Arrays) -> Any:
-        """Of a part: what each of the losses is divided by."""
+        """What each of the losses of a part is divided by."""
         import numpy as np
 
         trainable, fixed, _, metrics = state

@@ -239,7 +239,7 @@ def _wraps_added(metric: Any) -> bool:
 
 
 def _name_in_keras(function: Any) -> str:
-    """Of one of Keras's functions of losses; empty: another."""
+    """The name of one of Keras's functions of losses; empty: it is another."""
     own = getattr(function, "__module__", "") == "keras.src.losses.losses"
     return str(function.__name__) if own else ""
 
@@ -294,7 +294,7 @@ def why_not_loss(loss: Any, y_true: Any, y_pred: Any, sample_weight: Any) -> str
 
 
 def _why_not_graph(loss: Any, name: str, y_true: Any, y_pred: Any) -> str:
-    """Of a function of the program's."""
+    """Why a loss that is a function of the program's is no mean; empty: it is one."""
     look = _why_not_jaxpr if is_on_jax() else _why_not_tensorflow_graph
     try:
         why = look(loss, y_true, y_pred)

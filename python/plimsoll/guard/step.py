@@ -65,7 +65,7 @@ class Packing:
         return repr((self._structure, [(str(s), str(d)) for s, d in self.shapes]))
 
     def specs(self) -> list[Any]:
-        """Of a part: as many samples as there may be."""
+        """The tensors of a part, of as many samples as there may be."""
         import tensorflow as tf
 
         return [tf.TensorSpec([None, *shape[1:]], dtype) for shape, dtype in self.shapes]
@@ -200,7 +200,7 @@ class CutStep:
 
     @property
     def count_of_small(self) -> int:
-        """Of the summands beside gradients: the loss, the losses, the moving statistics."""
+        """How many summands there are beside gradients: loss, losses, moving statistics."""
         return 1 + len(self.traced.shares) + len(self._moving)
 
     @property
@@ -382,7 +382,7 @@ class CutStep:
         return tf.stack(self._losses(x, y, y_pred, weight, ones, one, rows)[2])
 
     def counts(self, tensors: list[Any]) -> Any:
-        """Of a part: what each of the losses is divided by."""
+        """What each of the losses of a part is divided by."""
         return self._of_counts(*tensors).numpy()
 
     def part(self, tensors: list[Any], shares: Any, share: float) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Of a part of a batch: its losses with the share that each has in the loss of the whole batch.
+"""The losses of a part of a batch, with the share that each has in the loss of the whole batch.
 
 Keras's own code computes them, on whichever backend; only the share is put in front. The shares are
 those that step.py lists.
@@ -137,7 +137,7 @@ def losses_of(
 
 
 def moving_statistics(model: Any) -> list[Any]:
-    """Of layers that take statistics of the batch which they are given."""
+    """The variables of layers that take statistics of the batch which they are given."""
     import keras
 
     return [

@@ -223,7 +223,7 @@ class Elsewhere:
 
     @property
     def pid(self) -> int:
-        """Of the other process; 0: there is none."""
+        """The other process's number; 0: there is none."""
         return 0 if self._process is None else self._process.pid
 
     def adopt(self, read: Callable[[int], np.ndarray[Any, Any]], count: int) -> None:

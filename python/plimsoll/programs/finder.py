@@ -63,7 +63,7 @@ def unknown_method(module: Any, cls: Any) -> str:
 
 
 def replace_methods(module: Any) -> None:
-    """Of a trainer's module that has run; says in one line where they are left as they are."""
+    """Replaces methods in a trainer's module that has run; says so where they are left."""
     cls = getattr(module, _TRAINERS[module.__name__], None)
     asked.outcome.found_keras = "Keras"
     if cls is None or methods.are_replaced(cls):

@@ -30,7 +30,7 @@ class _Refusals:
         self._of: Any = {}  # one of weak keys, once there is a model
 
     def _methods(self, model: Any) -> set[str] | None:
-        """Of a model that is what it was when it was refused."""
+        """The methods left to Keras, where a model is what it was when it was refused."""
         try:
             entry = self._of.get(model)
         except TypeError:  # it has no hash

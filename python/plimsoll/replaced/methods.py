@@ -231,7 +231,7 @@ def are_replaced(cls: Any) -> bool:
 
 
 def replace(cls: Any) -> None:
-    """Of a trainer's class whose methods are known."""
+    """Puts ours in place of the methods of a trainer's class that are known."""
     for name, replacing in zip(keras_methods.NAMES, _REPLACING):
         setattr(cls, name, replacing(vars(cls)[name]))
     setattr(cls, _MARK, True)

@@ -94,7 +94,7 @@ class Names(Protocol):
     divides: bool  # whether a loss may be divided by something
 
     def role(self, node: ast.expr) -> Role | None:
-        """Of a name, or of names joined by dots."""
+        """The role of a name, or of names joined by dots."""
 
     def is_data(self, node: ast.expr) -> bool:
         """Whether it is what a step is called with."""

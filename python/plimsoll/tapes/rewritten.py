@@ -182,7 +182,7 @@ class Script:
             self._check_function(scope, loop)
 
     def _check_function(self, scope: ast.FunctionDef, loop: Loop) -> None:
-        """Of a tf.function, which becomes a plain one."""
+        """Refuses what a tf.function, which becomes a plain one, may not hold."""
         if len(scope.decorator_list) != 1 or not self._is_tf_function(scope.decorator_list[0]):
             raise NotStandard(scope.decorator_list[0], "no decorator but tf.function is expected")
         if loop.step.optimizer is not None:

@@ -154,7 +154,7 @@ class Sums:
         return True
 
     def _divisor(self, node: ast.expr) -> ast.expr | None:
-        """Of [g / k for g in sums]."""
+        """The k of [g / k for g in sums]."""
         if not isinstance(node, ast.ListComp) or not isinstance(node.elt, ast.BinOp):
             return None
         by = node.elt.right

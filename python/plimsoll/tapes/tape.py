@@ -149,7 +149,7 @@ def _name(optimizer: Any) -> None:
 
 
 def watch_optimizers(module: Any) -> None:
-    """Of the module with Keras's class of optimizers."""
+    """Watches the class of optimizers in Keras's module of them."""
     cls = getattr(module, "BaseOptimizer", None)
     if cls is None or MARK in vars(cls):
         return

@@ -199,7 +199,7 @@ class Running:
 
 
 def _notes(where: Path) -> list[tuple[Path, Note]]:
-    """Of processes that have ended, the newest first."""
+    """The notes of processes that have ended, the newest first."""
     found = []
     try:
         paths = sorted(where.glob("*.json"))[: 10 * _MOST_NOTES]
@@ -213,7 +213,7 @@ def _notes(where: Path) -> list[tuple[Path, Note]]:
 
 
 def _clear(where: Path) -> None:
-    """Of notes that are left the newest ones stay."""
+    """Removes notes that are left, but for the newest ones."""
     for path, _note in _notes(where)[_MOST_NOTES:]:
         path.unlink(missing_ok=True)
     for path in where.glob("*.part"):  # of a process that was killed while it wrote
@@ -312,7 +312,7 @@ def _time(seconds: float) -> str:
 
 
 def last_cell() -> LastCell:
-    """Of the newest note that is left: of this notebook's where there is one, else of any."""
+    """What the newest note that is left says: this notebook's, or else any."""
     left = [note for _path, note in _notes(folder())]
     here = [note for note in left if note.notebook == notebook_name()]
     if not left:

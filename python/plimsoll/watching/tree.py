@@ -16,12 +16,12 @@ def kib_lines(path: str, names: str) -> int:
 
 
 def resident() -> int:
-    """Of this process."""
+    """Bytes that this process holds."""
     return kib_lines("/proc/self/status", "VmRSS")
 
 
 def highest_resident() -> int:
-    """Of this process so far; the kernel counts it, so nothing of it is too short."""
+    """The most bytes that this process has held, as the kernel counts: no peak is too short."""
     return kib_lines("/proc/self/status", "VmHWM")
 
 
@@ -38,7 +38,7 @@ def _children_of(pid: int) -> list[int]:
 
 
 def of_descendants(pid: int) -> int:
-    """Of pages that each of the process's descendants has alone."""
+    """Bytes of pages that each of the process's descendants has alone."""
     taken, waiting, seen = 0, _children_of(pid), set()
     while waiting:
         one = waiting.pop()

@@ -75,7 +75,7 @@ bool multiplies_bfloat16(const NodeFacts& facts) {
   return facts.inputs.size() > 1 && facts.inputs[0].dtype == DType::kBFloat16;
 }
 
-// Of so many parts, those that run at the same time: 8 parts take three threads three rounds.
+// How many of so many parts run at the same time: 8 parts take three threads three rounds.
 int at_once(int parts, int threads) { return parts / ceil_div(parts, threads); }
 
 }  // namespace

@@ -48,7 +48,7 @@ class Levels {
   }
 
  private:
-  // Of a NaN the first.
+  // A NaN is counted in the first.
   int64_t inside(T at) const {
     const T last = static_cast<T>(bins_ - 1);
     return at >= last ? bins_ - 1 : at > T(0) ? static_cast<int64_t>(at) : 0;
@@ -133,7 +133,7 @@ std::unique_ptr<Kernel> make_equalize(const Problem& problem) {
   });
 }
 
-// Of the second operand, which is the whole batch.
+// The second operand is the whole batch.
 Bytes permutation_bytes(const Problem& problem) {
   return Bytes(8) * (problem.batch * problem.inputs[1].shape[0].count);
 }

@@ -47,7 +47,7 @@ void smaller_batch(const Case& found, Explanation& explanation) {
     add_not_worth(explanation, "fewer samples per step", "the log says that it is one already");
     return;
   }
-  // Of an array that XLA's search made up, rows and samples are often the same.
+  // Rows and samples are often the same in an array that XLA's search made up.
   const bool searched = found.main.note == "autotune";
   if (known_shape && !searched && !explanation.batch && explanation.tensor_shape->front() != 1) {
     add_not_worth(explanation, "fewer samples per step",
@@ -462,7 +462,7 @@ void bogus_size(Explanation& explanation) {
              "", "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv");
 }
 
-// Of a request that only the process's own limit makes too large: in how many parts it fits.
+// In how many parts a request fits that only the process's own limit makes too large.
 void fewer_at_once(const Case& found, Explanation& explanation) {
   const std::optional<int64_t> limit = own_limit(found);
   if (!limit || *limit <= 0 || !explanation.bytes) return;

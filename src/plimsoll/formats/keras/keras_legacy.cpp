@@ -371,7 +371,7 @@ void modernize(LayerEntry& entry, const JsonSource& source, const std::string& o
   }
   modernize_data_format(config);
   for (const std::string_view key : kGone) {
-    // Of layers without shared weights it says in which form the file has them.
+    // It says in which form the file has weights that are not shared.
     const bool says = key == "implementation" && entry.class_name.starts_with("LocallyConnected");
     if (!says) config.take(key);
   }

@@ -53,7 +53,7 @@ class SequenceLayer : public Layer {
   bool return_sequences() const { return sequence_.return_sequences; }
   bool return_state() const { return sequence_.return_state; }
   bool go_backwards() const { return sequence_.go_backwards; }
-  // Of what it is called on: samples, steps and what a step has.
+  // What it is called on has samples, steps and what a step has.
   virtual int rank() const { return 3; }
   // `states` is empty or one per state; `mask` may be invalid; `zero_masked` overrides the layer's
   // zero_output_for_mask.
