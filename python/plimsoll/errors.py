@@ -14,7 +14,7 @@ class ResourceExhausted(MemoryError):
     """A memory limit that cannot be met; the text says why, and what would do.
 
     The class that is raised is also a subclass of the loaded framework's own error
-    (`tf.errors.ResourceExhaustedError`, `torch.OutOfMemoryError`), whichever was imported first.
+    (`tf.errors.ResourceExhaustedError`, `torch.OutOfMemoryError`, `jax.errors.JaxRuntimeError`).
     """
 
 
@@ -25,11 +25,13 @@ class Refused(ValueError):
 def _exhausted(message: str) -> BaseException:
     bases: list[type] = [ResourceExhausted]
     tensorflow = sys.modules.get("tensorflow")
-    torch = sys.modules.get("torch")
+    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if tensorflow is not None and hasattr(tensorflow, "errors"):
         bases.append(tensorflow.errors.ResourceExhaustedError)
     if torch is not None and hasattr(torch, "OutOfMemoryError"):
         bases.append(torch.OutOfMemoryError)
+    if jax is not None and hasattr(jax, "errors"):
+        bases.append(jax.errors.JaxRuntimeError)
     if len(bases) == 1:
         return ResourceExhausted(message)
 

@@ -188,3 +188,32 @@ def test_what_passes_the_limit_later_is_cut_then(
     said = capsys.readouterr().err
     assert "a step with 4 samples at a time took 204800.0 MiB, above the limit" in said
     assert "a batch of 4 samples is trained in 2 parts of 2" in said
+
+
+WIDE = """
+import keras, numpy as np, tensorflow as tf
+class Wide(keras.layers.Layer):
+    def call(self, x):
+        line = tf.range(1 << 19, dtype="float32") * x[0, 0]
+        return x + 0 * tf.reduce_max(line[:, None] * line[None, :])
+model = keras.Sequential([keras.Input((4,)), Wide(), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+try:
+    model.fit(np.ones((4, 4)), np.ones((4, 1)), batch_size=4, verbose=0)
+except tf.errors.ResourceExhaustedError as error:
+    print("caught", type(error).__name__)
+    raise
+"""
+
+
+def test_a_program_that_fits_in_no_size_ends_with_3(package: Path, tmp_path: Path) -> None:
+    """A tensor of a TiB for any number of samples: TensorFlow's error, and this package's."""
+    (tmp_path / "p.py").write_text(WIDE)
+    words = f"ulimit -v {64 << 20}; exec {sys.executable} -m plimsoll --engine keras p.py"
+    done = subprocess.run(
+        ["bash", "-c", words], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        env={**os.environ, "PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "caught ResourceExhausted\n"
+    assert "a step with 4 samples at a time does not fit (ResourceExhaustedError)" in done.stderr

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from plimsoll import asked
+from plimsoll import asked, errors
 from plimsoll.guard import proof as guard_proof
 from plimsoll.guard import sizes as guard_sizes
 from plimsoll.surroundings import sees_gpu
@@ -92,9 +92,9 @@ class Base(ABC):
     def _coupled(self, step: Any, tensors: list[Any]) -> str:
         """Evidence that samples change each other's predictions; empty: there is none."""
 
-    @abstractmethod
-    def _no_memory(self, text: str) -> Exception:
-        """What the framework raises where memory has run out."""
+    def _no_memory(self, text: str) -> BaseException:
+        """What is raised where memory has run out; it is the framework's own error too."""
+        return errors.exhausted(text)
 
     def _may_cut(self, step: Any, tensors: list[Any], rows: int) -> bool:
         """Whether parts give what the whole gives; says why not, and what differs where they do."""

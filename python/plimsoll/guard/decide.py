@@ -420,12 +420,6 @@ class Guard(Base):
         model = self._model()
         return [*model.trainable_variables, *model.optimizer.variables]
 
-    def _no_memory(self, text: str) -> Exception:
-        import tensorflow as tf
-
-        error: Exception = tf.errors.ResourceExhaustedError(None, None, text)
-        return error
-
     def _done(self, step: CutStep, tensors: list[Any], rows: int, taken: int) -> None:
         """What the step took, against the limit."""
         batch = int(tensors[0].shape[0])

@@ -169,13 +169,9 @@ class JaxGuard(Base):
             return f"its layers cannot be looked at ({type(error).__name__})"
         return ""
 
-    def _no_memory(self, text: str) -> Exception:
-        import jax
-
-        error: Exception = jax.errors.JaxRuntimeError(
-            f"RESOURCE_EXHAUSTED: {text} The last error: {self._said}"
-        )
-        return error
+    def _no_memory(self, text: str) -> BaseException:
+        # As XLA's own begin.
+        return super()._no_memory(f"RESOURCE_EXHAUSTED: {text} The last error: {self._said}")
 
     def _train(self, step: JaxStep, arrays: Arrays, batch: int) -> tuple[Any, State]:
         """One batch, in the parts that are known to fit, or in smaller ones where they do not."""

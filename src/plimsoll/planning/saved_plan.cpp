@@ -13,12 +13,17 @@ namespace plimsoll::planning {
 
 SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptions& compile,
                           const layers::BatchSizes& batches, const PlanRequest& request) {
+  constexpr int kMostParts = 1024;  // as --parts has it
   SetAnswer answer;
   plan::Plan saved;
+  PlanRequest asked = request;
   for (int set = 0;; set = saved.block_set) {
-    answer.lowered = lower(model, compile, batches, request, set);
+    answer.lowered = lower(model, compile, batches, asked, set);
     saved = plan::parse(*request.saved_plan, answer.lowered.built.set);
-    if (saved.block_set == set || set != 0) break;
+    const bool cuts = asked.parts == 0 && saved.parts <= kMostParts &&
+                      saved.parts != answer.catalog().part_count();
+    if (cuts) asked.parts = saved.parts;  // where nobody says otherwise, the plan's
+    if (!cuts && (saved.block_set == set || set != 0)) break;
   }
   answer.timed = timed_catalog(*answer.lowered.backend, request);
   const graph::ProgramSet& programs = answer.lowered.built.set;
@@ -33,7 +38,7 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
   if (saved.kernel_set != catalog.kernel_set() || saved.block_set != catalog.block_set()) {
     throw Error(ErrorKind::kConfig, where + "one for kernels " + catalog.kernel_set() +
                                         ", received one for " + saved.kernel_set +
-                                        ". Make it anew on this machine, or pass its --parts.");
+                                        ". Make it anew on this machine, or leave out --parts.");
   }
   const plan::Validation verdict = plan::validate(saved, programs, catalog);
   if (!verdict.ok()) throw Error(ErrorKind::kConfig, where + "a valid one: " + verdict.message);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 
 namespace plimsoll::train {
 namespace {
@@ -106,7 +107,13 @@ CheckpointHead parse_checkpoint_head(const layers::Config& config) {
   head.block_set = static_cast<int>(config.at("block_set").as_int());
   // Files of before there was a choice call parts threads.
   const layers::Config* parts = config.find("parts");
-  head.parts = static_cast<int>((parts != nullptr ? *parts : config.at("threads")).as_int());
+  const int64_t count = (parts != nullptr ? *parts : config.at("threads")).as_int();
+  constexpr int64_t kMostParts = 1024;  // as --parts has it
+  if (count < 1 || count > kMostParts) {
+    throw Error(ErrorKind::kModel,
+                fmt::format("parts: expected 1 to {}, received {}.", kMostParts, count));
+  }
+  head.parts = static_cast<int>(count);
   // Files of before there were any have none.
   if (const layers::Config* callbacks = config.find("callbacks")) {
     head.callbacks = parse_callback_state(*callbacks);
