@@ -210,10 +210,8 @@ void Document::append_line(const Source& source, std::string_view line) {
     const bool adjacent = source.number <= numbers_.back() + 1;
     const size_t width = source.has_prefix ? last_own_width_ : last_width_;
     const bool full = wrap_width_ != 0 && width == wrap_width_;
-    // A message that is printed again and again is no message that goes on.
-    const bool again = std::string_view(text_).substr(starts_.back()) == line;
     const bool wrapped = adjacent && source.number != numbers_.back() && width >= kWrapColumn &&
-                         !again && !source.starts_record &&
+                         !source.starts_record &&
                          !(full ? starts_record_surely(line) : starts_record(line));
     if (source.continues || wrapped) {
       text_ += kSoftBreak;
