@@ -208,7 +208,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
         name: getattr(A, name)
         for name in "leaky_relu relu6 softmax elu selu softplus softsign soft_shrink sparse_plus "
         "silu squareplus gelu celu glu tanh tanh_shrink hard_tanh hard_shrink sigmoid exponential "
-        "hard_sigmoid log_sigmoid sparse_sigmoid linear log_softmax sparsemax".split()
+        "hard_sigmoid log_sigmoid sparse_sigmoid linear log_softmax".split()
     },
     "threshold": lambda x: A.threshold(x, 0.1, 0.3),
     "gelu by tanh": lambda x: A.gelu(x, approximate=True),

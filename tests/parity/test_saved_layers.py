@@ -38,6 +38,9 @@ MADE: dict[str, Callable[[], L.Layer]] = {
     "SpectralNormalization": lambda: L.SpectralNormalization(L.Dense(3)),
     "TimeDistributed": lambda: L.TimeDistributed(L.Dense(3)),
 }
+# What every model has or none: Keras 2's layers, and one that Keras 3.15 leaves out of a model, as
+# it tells its own input as its result.
+OTHERS = ("InputLayer", "Operation", "Equalization", "LocallyConnected1D", "LocallyConnected2D")
 OF_NUMBERS = ("Embedding", "ReversibleEmbedding", "CategoryEncoding")
 
 
@@ -45,8 +48,7 @@ def supported() -> list[str]:
     """The names in the table of layers of the page that is written from the registry."""
     page = (ROOT / "docs/reference/supported-layers.md").read_text()
     table = page[page.index("## Layers\n") : page.index("## Layers that are refused")]
-    return [n for n in re.findall(r"^\| ([A-Z]\w+) \|", table, re.M)
-            if n not in ("InputLayer", "Operation")]  # fmt: skip
+    return [n for n in re.findall(r"^\| ([A-Z]\w+) \|", table, re.M) if n not in OTHERS]
 
 
 def layer_of(name: str) -> L.Layer:
