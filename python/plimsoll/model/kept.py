@@ -73,12 +73,10 @@ class Session:
 
     def release(self) -> None:
         """Without effect while it runs, or between the batches of an evaluation."""
-        if self._counts or not self._lock.acquire(blocking=False):
+        if self._counts or self._lock.locked():
             return
-        try:
+        with self._lock:
             self._end()
-        finally:
-            self._lock.release()
 
     def _end(self) -> None:
         if self._lent is not None:
@@ -124,21 +122,20 @@ class Session:
         metrics count on from the last call. `weights`: shapes of sample weights. Raises ValueError
         while another call runs.
         """
-        if not self._lock.acquire(blocking=False):
+        if self._lock.locked():
             self.refuse_in_a_call()
-            self._lock.acquire()
-        try:
-            listener = _QUIET
-            if not self._serves(how, sizes, rows) or self._weights != weights:
-                listener = self._plan(how, sizes, rows, go_on)
-            self._weights = weights
-            self._kept.go_on_counting = go_on
-            return self._attempt(how, sizes, rows, call, go_on, listener)
-        except _core.EngineError as error:
-            raise how.explain(error) from None
-        finally:
-            self._held = int(self.engine.held)
-            self._lock.release()
+        with self._lock:  # a call of acquire() may end in Ctrl-C before anybody knows that it did
+            try:
+                listener = _QUIET
+                if not self._serves(how, sizes, rows) or self._weights != weights:
+                    listener = self._plan(how, sizes, rows, go_on)
+                self._weights = weights
+                self._kept.go_on_counting = go_on
+                return self._attempt(how, sizes, rows, call, go_on, listener)
+            except _core.EngineError as error:
+                raise how.explain(error) from None
+            finally:
+                self._held = int(self.engine.held)
 
     def end_call(self) -> None:
         """What holds much is not kept."""
