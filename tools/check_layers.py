@@ -47,6 +47,7 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
         "cpu": ("reference",),
         "onednn": ("cpu",),
     },
+    "backend/reference": {"image": ()},
     "backend/cpu": {
         "simd": (),
         "threads": ("simd",),
