@@ -67,7 +67,7 @@ REGISTRY_LINE = re.compile(r'Entry\{"(\w+)",')
 def operator_names(source: pathlib.Path) -> set[str]:
     """Every operator has a reference kernel (tests/ops/completeness_test.cpp holds that)."""
     names: set[str] = set()
-    for path in sorted((source / "backend" / "reference").glob("*.cpp")):
+    for path in sorted((source / "backend" / "reference").rglob("*.cpp")):
         names.update(REFERENCE_TABLE.findall(path.read_text()))
     core = source / "graph" / "core_ops.cpp"
     return names | set(CORE_NAME.findall(core.read_text()) if core.is_file() else ())
