@@ -92,6 +92,16 @@ std::optional<size_t> own_line(const Case& found) {
 
 }  // namespace
 
+void quote_series(const Case& found, const SeriesTrend& series, Diagnosis& result) {
+  result.inferred = false;
+  for (size_t i = 0; i < found.document.line_count(); ++i) {
+    const int64_t line = found.document.number(i);
+    if (line == series.first_line || line == series.last_line) {
+      result.evidence.push_back(found.document.start(i));
+    }
+  }
+}
+
 std::optional<size_t> line_that_keeps(const Case& found) {
   const std::optional<size_t> line = own_line(found);
   if (!line || !keeps_results(found.document.line(*line))) return std::nullopt;
@@ -115,13 +125,7 @@ std::optional<Diagnosis> growth_on_device(const Case& found) {
                     size_words(round_to_bytes(series.first_bytes)), series.first_line,
                     size_words(round_to_bytes(series.last_bytes)), series.last_line,
                     size_words(round_to_bytes(std::max(series.slope_bytes, 0.0)))));
-    result.inferred = false;
-    for (size_t i = 0; i < found.document.line_count(); ++i) {
-      const int64_t line = found.document.number(i);
-      if (line == series.first_line || line == series.last_line) {
-        result.evidence.push_back(found.document.start(i));
-      }
-    }
+    quote_series(found, series, result);
     return result;
   }
   const std::optional<size_t> keeps = line_that_keeps(found);

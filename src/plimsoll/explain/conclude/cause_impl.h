@@ -1,6 +1,6 @@
 #pragma once
 
-// Shared by the rules on a device's figures.
+// Shared by the rules.
 
 #include "explain/conclude/cause.h"
 
@@ -11,6 +11,8 @@ std::optional<Diagnosis> diagnose_own_limit(const Case& found);
 // Memory that grows with the work done: figures that the program printed, or a line of its own that
 // keeps each result.
 std::optional<Diagnosis> growth_on_device(const Case& found);
+// Memory figures that the program printed say so themselves: their first and last line are quoted.
+void quote_series(const Case& found, const SeriesTrend& series, Diagnosis& result);
 std::optional<Diagnosis> diagnose_torch(const Case& found);
 std::optional<Diagnosis> diagnose_pool(const Case& found);
 std::optional<Diagnosis> diagnose_xla(const Case& found);

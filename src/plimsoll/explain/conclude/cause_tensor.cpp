@@ -3,19 +3,16 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "explain/conclude/cause.h"
 #include "explain/conclude/phase.h"
 #include "explain/read/number.h"
+
+#include "explain/conclude/cause_impl.h"
 
 namespace plimsoll::explain {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr size_t npos = std::string_view::npos;
-
-Diagnosis say(const Case& found, Cause cause, double confidence, std::string sentence) {
-  return {cause, confidence, std::move(sentence), {found.main.at}, true};
-}
 
 bool contains(std::string_view text, std::string_view phrase) {
   return find_ignoring_case(text, phrase) != npos;
@@ -37,11 +34,11 @@ std::optional<Diagnosis> dataset_on_device(const Case& found) {
   if (!on_device(found) || (copy == nullptr && !constant)) return std::nullopt;
   const bool large = found.main.bytes && *found.main.bytes >= 64 * kMiB;
   if (!large && !constant) return std::nullopt;
-  Diagnosis result =
-      say(found, Cause::kDatasetCopiedToDevice, large ? 0.75 : 0.55,
-          "An input array" + (found.main.bytes ? " (" + size_words(found.main.bytes) + ")" : "") +
-              " is copied whole to the device as one constant before any batch is cut from it. "
-              "Its size is the data set's, so the batch has no influence on it.");
+  Diagnosis result = reading(
+      found, Cause::kDatasetCopiedToDevice, large ? 0.75 : 0.55,
+      "An input array" + (found.main.bytes ? " (" + size_words(found.main.bytes) + ")" : "") +
+          " is copied whole to the device as one constant before any batch is cut from it. "
+          "Its size is the data set's, so the batch has no influence on it.");
   if (copy != nullptr && copy->at != found.main.at) result.evidence.push_back(copy->at);
   return result;
 }
@@ -52,12 +49,13 @@ std::optional<Diagnosis> cached_on_device(const Case& found) {
   const Pool& pool = found.pool;
   const bool small_pieces =
       pool.limit && pool.max_alloc_size && *pool.max_alloc_size < *pool.limit / 50;
-  Diagnosis result = say(found, Cause::kShuffleBufferOrCache, small_pieces ? 0.75 : 0.55,
-                         "A data set is being cached while the pool fills up" +
-                             std::string(small_pieces ? " with many small tensors (largest " +
-                                                            size_words(pool.max_alloc_size) + ")"
-                                                      : "") +
-                             ": the cache lives in this memory.");
+  Diagnosis result =
+      reading(found, Cause::kShuffleBufferOrCache, small_pieces ? 0.75 : 0.55,
+              "A data set is being cached while the pool fills up" +
+                  std::string(small_pieces ? " with many small tensors (largest " +
+                                                 size_words(pool.max_alloc_size) + ")"
+                                           : "") +
+                  ": the cache lives in this memory.");
   result.evidence.push_back(context.cache_at);
   return result;
 }
@@ -86,11 +84,12 @@ std::optional<Diagnosis> growing_graph(const Case& found) {
     if (value && *value < 1000000) serial = std::max(serial, *value);
   }
   if (serial < kMany || found.framework != "tensorflow") return std::nullopt;
-  return say(found, Cause::kGraphGrowthInLoop, 0.75,
-             fmt::format("Names in the message carry numbers up to {}: operators are added to one "
-                         "graph again and again, by building models or calling functions in a "
-                         "loop, and every one of them keeps its memory.",
-                         serial));
+  return reading(
+      found, Cause::kGraphGrowthInLoop, 0.75,
+      fmt::format("Names in the message carry numbers up to {}: operators are added to one "
+                  "graph again and again, by building models or calling functions in a "
+                  "loop, and every one of them keeps its memory.",
+                  serial));
 }
 
 std::optional<Diagnosis> vocabulary(const Case& found) {
@@ -100,11 +99,11 @@ std::optional<Diagnosis> vocabulary(const Case& found) {
                        (contains(code, "softmax") && contains_any(code, {"logits", "vocab"})) ||
                        contains_any(code, {"lm_head(", "vocab"});
   if (in_code && found.framework != "tensorflow") {
-    Diagnosis result =
-        say(found, Cause::kVocabSoftmaxOrOneHot, 0.75,
-            "The line that failed makes a value for every token and every entry of the vocabulary "
-            "(" +
-                found.main.op + "): its size is tokens x vocabulary.");
+    Diagnosis result = reading(
+        found, Cause::kVocabSoftmaxOrOneHot, 0.75,
+        "The line that failed makes a value for every token and every entry of the vocabulary "
+        "(" +
+            found.main.op + "): its size is tokens x vocabulary.");
     result.inferred = false;
     if (found.code) result.evidence.insert(result.evidence.begin(), found.code->at);
     return result;
@@ -122,10 +121,11 @@ std::optional<Diagnosis> vocabulary(const Case& found) {
     const int64_t dim = std::clamp<int64_t>((*found.main.shape)[i], 1, int64_t{1} << 20);
     tokens = std::min<int64_t>(tokens * dim, int64_t{1} << 40);
   }
-  Diagnosis result = say(found, Cause::kVocabSoftmaxOrOneHot, 0.8,
-                         fmt::format("The tensor has one value for each of {} tokens and each of "
-                                     "{} entries of the vocabulary.",
-                                     tokens, vocabulary));
+  Diagnosis result =
+      reading(found, Cause::kVocabSoftmaxOrOneHot, 0.8,
+              fmt::format("The tensor has one value for each of {} tokens and each of "
+                          "{} entries of the vocabulary.",
+                          tokens, vocabulary));
   result.inferred = false;
   return result;
 }
@@ -158,7 +158,7 @@ std::optional<Diagnosis> weights(const Case& found) {
             "weight and its gradient, 16 bytes per parameter in float32."
           : "The refused tensor belongs to the weights or to what is kept per weight (gradient, "
             "optimizer slot); no axis of it is the batch.";
-  return say(found, Cause::kWeightsOrOptimizer, moving || optimizer ? 0.75 : 0.6, sentence);
+  return reading(found, Cause::kWeightsOrOptimizer, moving || optimizer ? 0.75 : 0.6, sentence);
 }
 
 std::optional<Diagnosis> evaluation(const Case& found) {
@@ -172,10 +172,10 @@ std::optional<Diagnosis> evaluation(const Case& found) {
         return !progress.validation && progress.line < found.document.number_at(found.main.at);
       });
   if ((!validates(found) && !function) || !trained) return std::nullopt;
-  return say(found, Cause::kEvalLargerThanTrain, 0.6,
-             "Training steps had fitted; it failed in validation, which runs larger inputs, a "
-             "larger batch, or keeps what training gives up (predictions of all batches, "
-             "gradients that nobody turned off).");
+  return reading(found, Cause::kEvalLargerThanTrain, 0.6,
+                 "Training steps had fitted; it failed in validation, which runs larger inputs, a "
+                 "larger batch, or keeps what training gives up (predictions of all batches, "
+                 "gradients that nobody turned off).");
 }
 
 constexpr Rule kTensorRules[] = {dataset_on_device, cached_on_device, growing_graph,
