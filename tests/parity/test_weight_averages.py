@@ -1,5 +1,7 @@
 """use_ema: averages of weights beside them, in their place every so many steps and in the end."""
 
+import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,3 +98,28 @@ def test_the_file_has_the_averages(tmp_path: Path) -> None:
     for average, weight in zip(averages, ours.trainable_variables):
         # They took the weights' places.
         np.testing.assert_array_equal(average.numpy(), weight.numpy())
+
+
+def test_the_smallest_limit_holds_with_the_same_bits(tmp_path: Path) -> None:
+    """The averages are state as slots are, and the program that takes them is planned with it."""
+    keras.utils.set_random_seed(2)
+    model = keras.Sequential([keras.Input((784,)), L.Dense(1024, "relu"), L.Dense(10)])
+    model.compile(OF.Adam(**EVERY), "mse")
+    model.save(tmp_path / "model.keras")
+    rng = np.random.default_rng(3)
+    np.save(tmp_path / "x.npy", rng.normal(0, 1, (256, 784)).astype("float32"))
+    np.save(tmp_path / "y.npy", rng.normal(0, 1, (256, 10)).astype("float32"))
+    words = [tmp_path / "model.keras", "--data", tmp_path / "x.npy", "--labels",
+             tmp_path / "y.npy", "--batch", 64]  # fmt: skip
+    told = json.loads(run_plimsoll("plan", *words, "--json").stdout)
+    variables = 4 * 4 * model.count_params()  # weights, two slots, averages
+    assert told["smallest_feasible_bytes"] > variables
+    output = tmp_path / "out.weights.h5"
+    found = []
+    for limit in ([], ["--memory", f"{told['smallest_feasible_bytes']}B"]):
+        done = run_plimsoll("fit", *words, "--no-shuffle", "--epochs", 2, "--output", output,
+                            "--json", *limit)  # fmt: skip
+        run = json.loads(done.stdout)
+        assert run["measured_process_bytes"] <= run["predicted_process_bytes"]
+        found.append(hashlib.sha256(output.read_bytes()).hexdigest())
+    assert found[0] == found[1]
