@@ -220,6 +220,30 @@ TEST_F(PhaseSearchTest, AttemptsGoBelowTheLaddersLeast) {
   EXPECT_EQ(with.choices, again.choices);
 }
 
+// Cheap values that are made from each other, each from two: most changes run through many of them.
+TEST(PhaseSearchOfChains, EffortGrowsWithWhatAChangeTouches) {
+  constexpr int kPlaces = 40;
+  constexpr int kValues = 400;
+  constexpr int kChanges = 2000;
+  PhaseModel model;
+  model.places.resize(kPlaces);
+  model.fixed.resize(kPlaces);
+  for (int v = 0; v < kValues; ++v) {
+    PhaseModel::Value value;
+    value.latest = kPlaces - 1;
+    value.bytes = 1000;
+    value.nanoseconds = 1;
+    value.cheap = true;
+    for (int operand = std::max(0, v - 2); operand < v; ++operand) value.operands.push_back(operand);
+    value.readers = {{.place = 1 + v % (kPlaces - 1), .count = 1}};
+    model.values.push_back(value);
+  }
+  PhaseSearch search(model);
+  search.improve(kValues * 100, kChanges, {});
+  EXPECT_FALSE(search.cuts().empty());
+  EXPECT_LT(search.touched(), 20 * kChanges);
+}
+
 TEST_F(PhaseSearchTest, FormsAndInputsAreLeftAloneWhereTheyAreToBe) {
   const PhaseModel model = make_phase_model({plan_, buffers_}, facts_, trials_.dependencies(),
                                             {.forms = false, .reread = false});

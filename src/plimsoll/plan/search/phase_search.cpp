@@ -6,17 +6,25 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <utility>
 
 namespace plimsoll::plan {
 namespace {
 
 // Changes between two prices.
 constexpr int64_t kPriceStep = 256;
+// A change that touches more values than most do counts as several: by so many values as one.
+constexpr int64_t kTouchedByMost = 64;
+constexpr int64_t kTouchedPerChange = 4;
 // What does not come within the limit is searched on at so many times the price, so many times.
 constexpr double kRaise = 4;
 constexpr int kRaises = 4;
 // The most of values times places.
 constexpr size_t kMostCells = size_t{1} << 22;
+
+int64_t count_as(int64_t touched) {
+  return touched <= kTouchedByMost ? 1 : touched / kTouchedPerChange;
+}
 
 }  // namespace
 
@@ -129,6 +137,7 @@ void PhaseSearch::decide(int value, int place) {
 }
 
 void PhaseSearch::change_need(int value, int place, int by, Fresh fresh) {
+  ++touched_;
   const auto v = static_cast<size_t>(value);
   const size_t here = cell(value, place);
   const int before = need_[here];
@@ -249,9 +258,13 @@ int64_t PhaseSearch::improve(int64_t most, int64_t changes, const Cooling& how) 
 void PhaseSearch::settle(int64_t changes, double full, const Cooling& how, int64_t threshold) {
   Choice best;
   int64_t least = std::numeric_limits<int64_t>::max();
-  for (int64_t change = 0; change < changes; ++change) {
+  int64_t next_price = 0;
+  int64_t touched = touched_;
+  for (int64_t change = 0; change < changes;
+       change += count_as(touched_ - std::exchange(touched, touched_))) {
     const double left = 1.0 - static_cast<double>(change) / static_cast<double>(changes);
-    if (change % kPriceStep == 0) {
+    if (change >= next_price) {
+      next_price = change - change % kPriceStep + kPriceStep;
       const double rise = how.rising > 0 ? std::max(0.0, 1.0 - (1.0 - left) / how.rising) : 0.0;
       price_ = full * std::pow(how.first_price, rise);
       if (rise == 0 && least == std::numeric_limits<int64_t>::max()) {

@@ -6,7 +6,8 @@
 // way round, with all that follows for its operands; a change that makes things a little worse is
 // accepted too, less and less so. What is minimized is time, and beyond the limit a price on every
 // byte in every place. All is counted in whole numbers and the generator is seeded alike each time,
-// so equal inputs give equal choices. Effort is counted in changes.
+// so equal inputs give equal choices. Effort is counted in changes; one that changes the need for a
+// long chain of values counts as several.
 
 #include <cstdint>
 #include <random>
@@ -53,6 +54,8 @@ class PhaseSearch {
   std::vector<Cut> cuts() const;
 
   int64_t nanoseconds() const { return nanoseconds_; }
+  // How often a change changed the need for a value, in all calls: what takes their time.
+  int64_t touched() const { return touched_; }
   int64_t peak() const;
   const std::vector<int64_t>& profile() const { return profile_; }
 
@@ -96,6 +99,7 @@ class PhaseSearch {
   int places_;
   size_t words_;             // of bits for all places
   int64_t nanoseconds_ = 0;  // of what is made again
+  int64_t touched_ = 0;
   int64_t most_ = 0;
   int64_t over_ = 0;              // bytes times places beyond most_
   double price_ = 0;              // nanoseconds for a thousand of them
