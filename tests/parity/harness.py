@@ -248,29 +248,46 @@ def distance(a: list[np.ndarray], b: list[np.ndarray], start: list[np.ndarray]) 
     return float(difference / path)
 
 
-def keras_training(
-    case: Case, weights: list[np.ndarray], optimizer: Callable[[], Any], batch: int, steps: int,
-    permute: np.random.Generator | None = None,
-) -> tuple[list[float], list[np.ndarray]]:  # fmt: skip
-    """Losses and final weights of `steps` steps without shuffling; batches permuted inside."""
-    model = build_in("float32", case, weights)
-    model.compile(optimizer(), loss=case.loss)
-    # Inside of a traced step Keras's ScheduleFreeAdamW is built without the weights that its
-    # momentum starts at.
-    model.optimizer.build(model.trainable_variables)
-    losses: list[float] = []
-    count = len(case.x)
-    begin = 0
-    while len(losses) < steps:
-        rows = np.arange(begin, min(begin + batch, count))
-        if permute is not None:
-            rows = permute.permutation(rows)
-        sample_weight = None if case.sample_weight is None else case.sample_weight[rows]
-        logs = model.train_on_batch(case.x[rows], case.y[rows], sample_weight)
-        model.reset_metrics()
-        losses.append(float(logs if np.isscalar(logs) else np.ravel(logs)[0]))
-        begin = 0 if begin + batch >= count else begin + batch
-    return losses, model.get_weights()
+class KerasTraining:
+    """Trains a case again and again from other weights, by a step that Keras traces once."""
+
+    def __init__(self, case: Case, optimizer: Callable[[], Any]) -> None:
+        self.case, self.optimizer = case, optimizer
+        self.model = build_in("float32", case, None)
+        self.model.compile(optimizer(), loss=case.loss)
+        # Inside of a traced step Keras's ScheduleFreeAdamW is built without the weights that its
+        # momentum starts at.
+        self.model.optimizer.build(self.model.trainable_variables)
+
+    def begin(self, weights: list[np.ndarray]) -> None:
+        """From these weights, with the state of an optimizer that is built on them."""
+        self.model.set_weights(weights)
+        new = self.optimizer()
+        new.build(self.model.trainable_variables)
+        assert len(new.variables) == len(self.model.optimizer.variables)
+        for variable, start in zip(self.model.optimizer.variables, new.variables):
+            variable.assign(start)
+
+    def run(
+        self, weights: list[np.ndarray], batch: int, steps: int,
+        permute: np.random.Generator | None = None,
+    ) -> tuple[list[float], list[np.ndarray]]:  # fmt: skip
+        """Losses and final weights of `steps` steps without shuffling; batches permuted inside."""
+        case = self.case
+        self.begin(weights)
+        losses: list[float] = []
+        count = len(case.x)
+        begin = 0
+        while len(losses) < steps:
+            rows = np.arange(begin, min(begin + batch, count))
+            if permute is not None:
+                rows = permute.permutation(rows)
+            sample_weight = None if case.sample_weight is None else case.sample_weight[rows]
+            logs = self.model.train_on_batch(case.x[rows], case.y[rows], sample_weight)
+            self.model.reset_metrics()
+            losses.append(float(logs if np.isscalar(logs) else np.ravel(logs)[0]))
+            begin = 0 if begin + batch >= count else begin + batch
+        return losses, self.model.get_weights()
 
 
 def assert_many_steps(
@@ -278,14 +295,15 @@ def assert_many_steps(
 ) -> tuple[float, float]:
     """Weights and losses after many steps within four times Keras's distance from itself."""
     weights = shaken_weights(build_in("float32", case, None))
-    losses, reference = keras_training(case, weights, optimizer, batch, steps)
+    training = KerasTraining(case, optimizer)
+    losses, reference = training.run(weights, batch, steps)
     floor_weights = floor_loss = 0.0
     for run in range(5):
         rng = np.random.default_rng(run)
         nudged = [
             (w * (1 + rng.choice([-1, 1], w.shape) * 2.0**-23)).astype("float32") for w in weights
         ]
-        other, moved = keras_training(case, nudged, optimizer, batch, steps, rng)
+        other, moved = training.run(nudged, batch, steps, rng)
         floor_weights = max(floor_weights, distance(moved, reference, weights))
         floor_loss = max(floor_loss, max(abs(a - b) for a, b in zip(other, losses)))
     arguments = save_case(folder, case, weights, optimizer())

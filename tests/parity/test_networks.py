@@ -145,8 +145,8 @@ def test_predictions_of_larger_networks(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [n if n.endswith(f", {BATCH}") else pytest.param(n, marks=pytest.mark.nightly)
-             for n in SMOOTH]
+    "name", [n if n in (f"MobileNetV2, {BATCH}", f"DenseNet121, {BATCH}")
+             else pytest.param(n, marks=pytest.mark.nightly) for n in SMOOTH]
 )  # fmt: skip
 def test_one_step(name: str, tmp_path: Path) -> None:
     # Statistics of two single pixels amplify rounding: Keras's own loss moves by up to 7e-6 of
@@ -216,12 +216,12 @@ def assert_round_trip(tmp_path: Path, case: Case) -> None:
     assert int(again.optimizer.iterations) == 13
 
 
-@pytest.mark.parametrize("name", ["MobileNetV2", "U-Net", "GPT"])
+@pytest.mark.parametrize("name", ["U-Net", "GPT"])
 def test_round_trip(name: str, tmp_path: Path) -> None:
     assert_round_trip(tmp_path, ROUND_TRIPS[name])
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["ResNet50", "VGG16", "DenseNet121"])
+@pytest.mark.parametrize("name", ["MobileNetV2", "ResNet50", "VGG16", "DenseNet121"])
 def test_round_trip_of_larger_networks(name: str, tmp_path: Path) -> None:
     assert_round_trip(tmp_path, ROUND_TRIPS[name])

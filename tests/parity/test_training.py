@@ -38,7 +38,10 @@ def test_optimizer(name: str, tmp_path: Path) -> None:
     assert_many_steps(tmp_path, small_net(), OPTIMIZERS[name], 16, 12)
 
 
-@pytest.mark.parametrize("name", ["S1a", "S1b", "S1c", "S2", "S4", "S0a", "S0c"])
+LONG = [pytest.param(name, marks=pytest.mark.nightly) for name in ("S1c", "S0c")]
+
+
+@pytest.mark.parametrize("name", ["S1a", "S1b", "S2", "S4", "S0a", *LONG])
 def test_workload(name: str, tmp_path: Path) -> None:
     case, batch = workload(name, samples=8 if name == "S0a" else 100)
     batch = min(batch, 3 if name == "S0a" else 40)  # the short last batch comes
