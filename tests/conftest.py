@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
@@ -11,6 +12,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # What TensorFlow computes with would depend on the processor; and without its vendor's kernels,
 # convolutions on channels_first do not run on one.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
+
+# A shell has Ctrl-C ignored in what it starts in the background, and its children take that over.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -26,11 +26,13 @@ def wheel(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What differs from a build for users is the folder of objects alone: it is this one."""
     folder = tmp_path_factory.mktemp("wheel")
     cache = (build_dir / "CMakeCache.txt").read_text()
-    together = "ON" if "PLIMSOLL_TOGETHER:BOOL=ON" in cache else "OFF"
+    settings = [f"build-dir={build_dir}", "cmake.define.PLIMSOLL_DEVELOPER=ON"]
+    for option in ("PLIMSOLL_TOGETHER", "PLIMSOLL_PRECOMPILE"):
+        value = "ON" if f"{option}:BOOL=ON" in cache else "OFF"
+        settings.append(f"cmake.define.{option}={value}")
+    words = [word for setting in settings for word in ("--config-settings", setting)]
     run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir",
-        folder, "--config-settings", f"build-dir={build_dir}", "--config-settings",
-        "cmake.define.PLIMSOLL_DEVELOPER=ON", "--config-settings",
-        f"cmake.define.PLIMSOLL_TOGETHER={together}", ROOT / "python")  # fmt: skip
+        folder, *words, ROOT / "python")  # fmt: skip
     return next(folder.glob("plimsoll_train-*.whl"))
 
 
