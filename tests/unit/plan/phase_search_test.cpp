@@ -234,7 +234,8 @@ TEST(PhaseSearchOfChains, EffortGrowsWithWhatAChangeTouches) {
     value.bytes = 1000;
     value.nanoseconds = 1;
     value.cheap = true;
-    for (int operand = std::max(0, v - 2); operand < v; ++operand) value.operands.push_back(operand);
+    for (int operand = std::max(0, v - 2); operand < v; ++operand)
+      value.operands.push_back(operand);
     value.readers = {{.place = 1 + v % (kPlaces - 1), .count = 1}};
     model.values.push_back(value);
   }
