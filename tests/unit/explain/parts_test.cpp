@@ -1,15 +1,18 @@
 // The pieces under the parsers: the sieve, numbers, cleaning, counters.
 
+#include <algorithm>
 #include <iterator>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "explain/read/counters.h"
 #include "explain/read/cursor.h"
 #include "explain/read/document.h"
 #include "explain/read/number.h"
 #include "explain/read/patterns.h"
+#include "explain/read/series_form.h"
 #include "gtest/gtest.h"
 
 namespace plimsoll::explain {
@@ -33,6 +36,37 @@ TEST(Document, OfNothing) {
   EXPECT_FALSE(document.is_quiet(0));
   EXPECT_EQ(document.record_start(0), 0u);
   EXPECT_EQ(document.quote(0), "");
+}
+
+TEST(SeriesForm, IsALineWithoutItsNumbers) {
+  EXPECT_EQ(series_form("Tried to allocate 2.00 GiB on GPU 0"),
+            series_form("Tried to allocate 640 MiB on GPU 11"));
+  EXPECT_EQ(series_form("InUse at 7f00950000 of size 1280"),
+            series_form("InUse at 0x11 of size 7.5MiB"));
+  EXPECT_NE(series_form("step 4 failed"), series_form("step 4 done"));
+  EXPECT_NE(series_form("step 4"), series_form("step"));
+  EXPECT_EQ(series_form(""), series_form(""));
+}
+
+TEST(Excerpt, KeepsALineThatCameOnceAmidAFlood) {
+  Excerpt excerpt;
+  constexpr int64_t kFlood = 20000;
+  constexpr ClassMask kHits = mask_of(LineClass::kFailure);
+  for (int64_t line = 1; line <= 2 * kFlood; ++line) {
+    const std::string text = line == kFlood ? std::string("the one that matters")
+                                            : fmt::format("request {} was refused", line);
+    excerpt.add(line, 0, true, text, kHits);
+  }
+  const std::vector<KeptSegment> kept = excerpt.collect();
+  const auto holds = [&kept](int64_t line) {
+    return std::any_of(kept.begin(), kept.end(),
+                       [line](const KeptSegment& segment) { return segment.line == line; });
+  };
+  EXPECT_TRUE(holds(1));
+  EXPECT_TRUE(holds(kFlood));
+  EXPECT_TRUE(holds(2 * kFlood));
+  EXPECT_LT(kept.size(), 3000u);
+  EXPECT_EQ(excerpt.count(LineClass::kFailure), 2 * kFlood);
 }
 
 TEST(PatternScanner, FindsEveryPatternInAnyCase) {

@@ -278,6 +278,16 @@ std::optional<Diagnosis> plimsoll_limit(const Case& found) {
                  ". It refused before anything was trained; nothing ran out.");
 }
 
+// Smaller and smaller requests are one failure: its first and its last size tell how much there was
+// not.
+void tell_tries(const Case& found, Diagnosis& diagnosis) {
+  if (!found.tries) return;
+  diagnosis.sentence += fmt::format(
+      " {} sizes were tried in a row and refused, from {} down to {}.", found.tries->sizes,
+      size_words(found.tries->first), size_words(found.tries->last));
+  diagnosis.evidence.push_back(found.tries->last_at);
+}
+
 constexpr Rule kStatedRules[] = {
     no_refusal, vetoed,        killed_by_somebody, bogus_size,   plimsoll_limit, time_limit,
     zero_bytes, service_quota, other_limits,       message_size, files,          workspace,
@@ -354,8 +364,10 @@ std::optional<Diagnosis> diagnose_stated(const Case& found) {
 Diagnosis diagnose(const Case& found) {
   static constexpr Rule kAll[] = {diagnose_stated, diagnose_host, diagnose_tensor, diagnose_device};
   if (!found.found) return {};
-  if (std::optional<Diagnosis> result = first_of(kAll, found)) return *result;
-  return {Cause::kUnknown, 0, unknown_sentence(found), {found.main.at}, false};
+  std::optional<Diagnosis> result = first_of(kAll, found);
+  if (!result) result = {Cause::kUnknown, 0, unknown_sentence(found), {found.main.at}, false};
+  tell_tries(found, *result);
+  return *result;
 }
 
 }  // namespace plimsoll::explain

@@ -86,18 +86,19 @@ std::optional<Diagnosis> xla_buffers(const Case& found) {
 }
 
 std::optional<Diagnosis> beyond_device(const Case& found) {
-  if (!found.request || found.main.resource != Resource::kGpuMemory) return std::nullopt;
+  const std::optional<int64_t> request = found.least();
+  if (!request || found.main.resource != Resource::kGpuMemory) return std::nullopt;
   std::optional<int64_t> room = found.main.amounts.capacity;
   if (found.pool.device_total) room = found.pool.device_total;
   const bool pool = !room && found.facts.program.base_limit;
   if (pool) room = found.facts.program.base_limit;
-  const bool known = room && *found.request > *room;
-  if (!known && (room || *found.request < 200 * kGiB)) return std::nullopt;
+  const bool known = room && *request > *room;
+  if (!known && (room || *request < 200 * kGiB)) return std::nullopt;
   if (found.has(Family::kXlaTpuHbm) || found.has(Family::kXlaRematWarning)) return std::nullopt;
   if (found.main.note.starts_with("ggml_")) return std::nullopt;  // its size is reckoned rightly
   if (found.facts.program.total) return std::nullopt;
   return reading(found, Cause::kSingleTensorTooLarge, known ? 0.9 : 0.8,
-                 "One request of " + size_words(found.request) +
+                 "One request of " + size_words(request) +
                      (known && pool ? " where the whole pool may have " + size_words(room) + "."
                       : known       ? " on a device of " + size_words(room) + "."
                               : ". The log does not say what the device has; few have as much."));
@@ -120,11 +121,10 @@ std::optional<Diagnosis> small_limit(const Case& found) {
 }
 
 std::optional<Diagnosis> beyond_pool(const Case& found) {
-  if (!found.pool.limit || !found.request || *found.request <= *found.pool.limit) {
-    return std::nullopt;
-  }
+  const std::optional<int64_t> request = found.least();
+  if (!found.pool.limit || !request || *request <= *found.pool.limit) return std::nullopt;
   return reading(found, Cause::kSingleTensorTooLarge, 0.8,
-                 "One request of " + size_words(found.request) + " where the whole pool may have " +
+                 "One request of " + size_words(request) + " where the whole pool may have " +
                      size_words(found.pool.limit) + ".");
 }
 

@@ -178,7 +178,7 @@ std::optional<Diagnosis> other_programs(const Case& found) {
                             : ", more than is free."));
   }
   if (!found.main.bytes || found.main.note == "compiler") return std::nullopt;
-  if (*found.main.bytes >= 64 * kGiB) {
+  if (!found.tries && *found.main.bytes >= 64 * kGiB) {
     return reading(found, Cause::kSingleTensorTooLarge, 0.7,
                    "One block of " + size_words(found.main.bytes) + " was asked for.");
   }

@@ -141,12 +141,37 @@ bool finishes(const Document& document, const Facts& facts, size_t after) {
   return false;
 }
 
+// The row of refusals of falling sizes that `main` belongs to. `group` is one failure in the order
+// of the log, so that nothing went on between them.
+std::optional<SmallerTries> smaller_tries(const std::vector<const Finding*>& group,
+                                          const Finding& main) {
+  constexpr int kEnough = 3;
+  std::vector<const Finding*> row;
+  for (const Finding* finding : group) {
+    const bool same = finding->family == main.family && finding->resource == main.resource &&
+                      finding->device == main.device && finding->op == main.op && finding->bytes;
+    if (!same) continue;
+    const bool falls = !row.empty() && *finding->bytes <= *row.back()->bytes && !finding->after_gap;
+    const bool holds_main = std::find(row.begin(), row.end(), &main) != row.end();
+    if (!falls && holds_main) break;
+    if (!falls) row.clear();
+    row.push_back(finding);
+  }
+  if (std::find(row.begin(), row.end(), &main) == row.end()) return std::nullopt;
+  SmallerTries tries{*row.front()->bytes, *row.back()->bytes, 1, row.back()->at};
+  for (size_t i = 1; i < row.size(); ++i) tries.sizes += *row[i]->bytes < *row[i - 1]->bytes;
+  // Two threads that ask for about as much try nothing.
+  const bool falls_far = tries.last <= tries.first / 4 * 3;
+  return tries.sizes >= kEnough && falls_far ? std::optional(tries) : std::nullopt;
+}
+
 struct Choice {
   const Finding* main = nullptr;
   bool survived = false;
   size_t last = 0;  // where the last refusal of its group stands
   const Finding* overcome = nullptr;
   bool fatal = false;  // though such a refusal is often survived
+  std::optional<SmallerTries> tries;
 };
 
 Choice choose_refusal(const Document& document, const Facts& facts) {
@@ -186,7 +211,7 @@ Choice choose_refusal(const Document& document, const Facts& facts) {
       (finishes(document, facts, last) ||
        (!killed && (went_on(facts, last_line, std::numeric_limits<int64_t>::max()) ||
                     serves(document, facts, last))));
-  return {best, survived, last, nullptr, false};
+  return {best, survived, last, nullptr, false, smaller_tries(fatal, *best)};
 }
 
 // The last of the most telling ones; what others report of a process that failed comes after.
@@ -216,14 +241,14 @@ Choice choose(const Document& document, const Facts& facts) {
   const Choice refusal = choose_refusal(document, facts);
   const Finding* ending = last_ending(facts);
   if (ending == nullptr) return refusal;
-  if (refusal.main == nullptr) return {ending, false, ending->at, nullptr, false};
+  if (refusal.main == nullptr) return {ending, false, ending->at, nullptr, false, {}};
   const bool harmless =
       refusal.survived || refusal.main->survivable || refusal.main->family == Family::kMemorySeries;
   if (!harmless || ending->at < refusal.last) return refusal;
   if (aborted_over(document, *refusal.main, refusal.last, *ending)) {
-    return {refusal.main, false, refusal.last, nullptr, true};
+    return {refusal.main, false, refusal.last, nullptr, true, refusal.tries};
   }
-  return {ending, false, ending->at, refusal.survived ? refusal.main : nullptr, false};
+  return {ending, false, ending->at, refusal.survived ? refusal.main : nullptr, false, {}};
 }
 
 // The traceback that ends closely before the message, else the last one.
@@ -449,6 +474,7 @@ Case build_case(const Document& document, const Facts& facts) {
   if (main == nullptr) return found;
   found.found = true;
   found.survived = choice.survived;
+  found.tries = choice.tries;
   found.main = *main;
   if (choice.fatal) found.main.survivable = false;
   if (choice.overcome != nullptr) found.overcome = *choice.overcome;

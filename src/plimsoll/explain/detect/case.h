@@ -14,6 +14,13 @@
 
 namespace plimsoll::explain {
 
+// Refusals of one kind in a row, each of less than the one before: somebody tried what would fit.
+struct SmallerTries {
+  int64_t first = 0, last = 0;  // bytes
+  int sizes = 0;
+  size_t last_at = 0;
+};
+
 struct Case {
   const Document& document;
   const Facts& facts;
@@ -27,10 +34,13 @@ struct Case {
   std::string framework{};
   std::string dtype{};  // printed, or of the node
   std::optional<int64_t> shape_bytes{};
-  std::optional<int64_t> request{};  // bytes, or the shape's
-  bool weights = false;              // the tensor has no batch in it
-  std::optional<int64_t> batch{};    // a dimension that may be the batch
+  std::optional<int64_t> request{};     // bytes, or the shape's
+  std::optional<SmallerTries> tries{};  // that the main refusal belongs to
+  bool weights = false;                 // the tensor has no batch in it
+  std::optional<int64_t> batch{};       // a dimension that may be the batch
 
+  // The least that was refused: the request, or the last of smaller tries.
+  std::optional<int64_t> least() const { return tries ? tries->last : request; }
   bool has(Family family) const;
   const Finding* first(Family family) const;
   // The code line's text, "" without one.

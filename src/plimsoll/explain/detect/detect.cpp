@@ -82,6 +82,21 @@ bool same_event(const Finding& a, const Finding& b) {
          a.note == b.note && (a.op == b.op || b.op.empty());
 }
 
+// Of the family that has most findings the one in the middle goes.
+void make_room(std::vector<Finding>& findings) {
+  std::array<size_t, kFamilyNames.size()> counts{};
+  for (const Finding& finding : findings) ++counts[static_cast<size_t>(finding.family)];
+  const auto most = std::max_element(counts.begin(), counts.end());
+  const auto family = static_cast<Family>(most - counts.begin());
+  size_t before = *most / 2;
+  const auto in_middle = std::find_if(
+      findings.begin(), findings.end(),
+      [&](const Finding& finding) { return finding.family == family && before-- == 0; });
+  const auto next = std::find_if(findings.erase(in_middle), findings.end(),
+                                 [family](const Finding& it) { return it.family == family; });
+  if (next != findings.end()) next->after_gap = true;
+}
+
 // The longest run of digits near `at` that no int64 count of bytes of a real request has.
 std::string long_number_near(const Document& document, size_t at) {
   constexpr size_t kBefore = 200;
@@ -141,6 +156,8 @@ void set_bogus_size(const Document& document, Finding& finding) {
 std::string_view to_string(Family family) { return kFamilyNames[static_cast<size_t>(family)]; }
 
 void add_finding(Facts& facts, Finding finding) {
+  facts.read.emplace(finding.at,
+                     Reading{finding.family, finding.resource, finding.bytes.has_value()});
   // Both words of one message, or its line and the one that repeats it.
   constexpr size_t kClose = 60;
   Finding* again = nullptr;
@@ -156,7 +173,8 @@ void add_finding(Facts& facts, Finding finding) {
     again->at = std::max(again->at, finding.at);
     return;
   }
-  if (facts.findings.size() < kMostFindings) facts.findings.push_back(std::move(finding));
+  if (facts.findings.size() >= kMostFindings) make_room(facts.findings);
+  facts.findings.push_back(std::move(finding));
 }
 
 void set_size(Finding& finding, const Size& size) {

@@ -42,8 +42,6 @@ void count_refusal(DriverRefusals& driver, int64_t bytes, size_t at) {
 // CUDA_ERROR_OUT_OF_MEMORY
 void detect_pool_growth(const Document& document, Facts& facts) {
   constexpr std::string_view kPhrase = "failed to allocate ";
-  constexpr int kMost = 24;  // findings of one form that the rounds of a pool's growth may fill
-  int added = 0;
   for (size_t at = document.find(kPhrase); at != npos; at = document.find(kPhrase, at + 1)) {
     Cursor cursor(document, document.match(kPhrase, at));
     const bool newer = cursor.literal("device memory of ");
@@ -55,7 +53,6 @@ void detect_pool_growth(const Document& document, Facts& facts) {
     if (!exact || !cursor.literal(")")) continue;
     if (!cursor.seek(newer ? "out_of_memory" : "from device", newer ? 60 : 20)) continue;
     count_refusal(facts.driver, exact->bytes, at);
-    if (++added > kMost) continue;
     Finding finding = device_finding(Family::kTfDriverAlloc, newer ? "jax" : "tensorflow", at);
     finding.survivable = true;
     set_exact_bytes(finding, exact->bytes);

@@ -52,8 +52,8 @@ Finding ending(Family family, size_t at, std::string note) {
 
 // Whether a refusal that another detector read is what `from` to `to` is about.
 bool is_refusal(const Facts& facts, size_t from, size_t to) {
-  return std::any_of(facts.findings.begin(), facts.findings.end(),
-                     [&](const Finding& known) { return known.at >= from && known.at <= to; });
+  const auto known = facts.read.lower_bound(from);
+  return known != facts.read.end() && known->first <= to;
 }
 
 // Words beside a traceback that say that it was caught.

@@ -54,13 +54,15 @@ bool stands_near(const Document& document, std::string_view phrase, size_t at) {
 
 // What a table cannot ask for: messages that another detector has read already.
 bool is_read_elsewhere(const Facts& facts, const Form& form, size_t at) {
-  return std::any_of(facts.findings.begin(), facts.findings.end(), [&](const Finding& known) {
-    const size_t distance = known.at > at ? known.at - at : at - known.at;
-    if (form.note == kDriverOnly) return distance < 2000;
-    const bool locked = known.family == Family::kTfPinnedHost && form.resource != known.resource;
-    if (locked && distance < 200) return true;
-    return distance < 400 && known.family < form.family && known.resource == form.resource;
+  if (form.note == kDriverOnly) {
+    return is_read_near(facts, at, 2000, [](const Reading&) { return true; });
+  }
+  const bool locked = is_read_near(facts, at, 200, [&form](const Reading& known) {
+    return known.family == Family::kTfPinnedHost && form.resource != known.resource;
   });
+  return locked || is_read_near(facts, at, 400, [&form](const Reading& known) {
+           return known.family < form.family && known.resource == form.resource;
+         });
 }
 
 void detect_form(const Document& document, const Form& form, Facts& facts) {

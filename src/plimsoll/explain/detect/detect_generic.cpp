@@ -11,6 +11,7 @@
 #include "explain/detect/facts.h"
 #include "explain/read/cursor.h"
 #include "explain/read/number.h"
+#include "explain/read/series_form.h"
 
 namespace plimsoll::explain {
 namespace {
@@ -121,10 +122,8 @@ void read_request(const Document& document, size_t from, size_t to, Finding& fin
 }
 
 bool is_read(const Facts& facts, size_t at) {
-  constexpr size_t kReach = 2000;
-  return std::any_of(facts.findings.begin(), facts.findings.end(), [at](const Finding& known) {
-    if (known.family >= Family::kKilled && known.family != Family::kTfCpuWarning) return false;
-    return (known.at > at ? known.at - at : at - known.at) < kReach;
+  return is_read_near(facts, at, 2000, [](const Reading& known) {
+    return known.family < Family::kKilled || known.family == Family::kTfCpuWarning;
   });
 }
 
@@ -134,11 +133,28 @@ std::string_view record_at(const Document& document, size_t at) {
   return std::string_view(document.text()).substr(begin, document.record_end(at) - begin);
 }
 
+// The refusal that was read last in the words of one phrase. Another one that differs in numbers
+// alone, or in its size, is one more of a series, however near it stands.
+struct Previous {
+  bool found = false;
+  uint64_t form = 0;
+  std::optional<int64_t> bytes;
+};
+
+bool is_of_series(const Document& document, size_t at, const Previous& previous,
+                  const std::optional<Size>& size) {
+  if (!previous.found) return false;
+  const bool other_size = size && previous.bytes && size->bytes != *previous.bytes;
+  return other_size || series_form(record_at(document, at)) == previous.form;
+}
+
 // Whether what stands at `at` tells of a refusal that nobody has read yet.
-bool is_new_refusal(const Document& document, const Facts& facts, size_t at) {
+bool is_new_refusal(const Document& document, const Facts& facts, size_t at,
+                    const Previous& previous, const std::optional<Size>& size = std::nullopt) {
   const size_t index = document.line_index(at);
-  return !document.is_quiet(index) && !document.is_quoted(at) && !is_read(facts, at) &&
-         !is_conditional(record_at(document, at));
+  if (document.is_quiet(index) || document.is_quoted(at)) return false;
+  if (is_read(facts, at) && !is_of_series(document, at, previous, size)) return false;
+  return !is_conditional(record_at(document, at));
 }
 
 Finding refusal(const Document& document, size_t at) {
@@ -155,18 +171,23 @@ Finding refusal(const Document& document, size_t at) {
   return finding;
 }
 
+void keep(const Document& document, Facts& facts, Finding finding, Previous& previous) {
+  previous = {true, series_form(record_at(document, finding.at)), finding.bytes};
+  add_finding(facts, std::move(finding));
+}
+
 // "could not allocate 4294967296 bytes of …": the figure makes it one.
 void detect_figures(const Document& document, Facts& facts) {
   for (std::string_view phrase : {"cannot allocate ", "can't allocate ", "could not allocate ",
                                   "unable to allocate ", "failed to allocate "}) {
+    Previous previous;
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
-      if (!is_new_refusal(document, facts, at)) continue;
       Cursor cursor(document, document.match(phrase, at));
       const std::optional<Size> size = cursor.size();
-      if (!size) continue;
+      if (!size || !is_new_refusal(document, facts, at, previous, size)) continue;
       Finding finding = refusal(document, at);
       set_size(finding, *size);
-      add_finding(facts, std::move(finding));
+      keep(document, facts, std::move(finding), previous);
     }
   }
 }
@@ -176,14 +197,15 @@ void detect_figures(const Document& document, Facts& facts) {
 void detect_generic(const Document& document, Facts& facts) {
   detect_figures(document, facts);
   for (std::string_view phrase : kPhrases) {
+    Previous previous;
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
-      if (!is_new_refusal(document, facts, at)) continue;
+      if (!is_new_refusal(document, facts, at, previous)) continue;
       const size_t begin = document.start(document.line_index(at));
       const std::string_view line = document.line(document.line_index(at));
       if (!is_message(line, at - begin, document.match(phrase, at) - begin)) continue;
       Finding finding = refusal(document, at);
       read_request(document, begin, document.record_end(at), finding);
-      add_finding(facts, std::move(finding));
+      keep(document, facts, std::move(finding), previous);
     }
   }
 }

@@ -218,10 +218,9 @@ void detect_ggml_words(const Document& document, Facts& facts) {
        {"failed to allocate buffer for kv cache", "unable to allocate cpu"}) {
     for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
       constexpr size_t kClose = 500;
-      const bool known =
-          std::any_of(facts.findings.begin(), facts.findings.end(), [at](const Finding& other) {
-            return other.at < at && at - other.at < kClose && other.bytes;
-          });
+      const bool known = std::any_of(facts.read.lower_bound(at - std::min(at, kClose - 1)),
+                                     facts.read.lower_bound(at),
+                                     [](const auto& other) { return other.second.has_size; });
       if (known) continue;
       Finding finding = server_finding("", "ggml_cache", at);
       if (phrase.starts_with("unable")) {

@@ -7,7 +7,9 @@
 // Parsers only read; which finding counts and why it happened is decided by conclude.h and
 // cause.h.
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -125,7 +127,15 @@ struct Finding {
   // What a server of language models says: tokens of one sequence that were asked for and that
   // would fit, and layers that were put on the device.
   std::optional<int64_t> tokens_wanted, tokens_fit, layers;
-  size_t at = 0;  // offset in the document
+  size_t at = 0;           // offset in the document
+  bool after_gap = false;  // others of its family that stand before it were not kept
+};
+
+// A statement that was read, whether or not its finding was kept.
+struct Reading {
+  Family family = Family::kTfExhausted;
+  Resource resource = Resource::kNone;
+  bool has_size = false;
 };
 
 // An allocator's dump and its five to eight figures.
@@ -189,7 +199,8 @@ struct Counts {
 
 struct Facts {
   std::vector<Finding> findings;
-  std::vector<Finding> endings;  // in the order of the log
+  std::multimap<size_t, Reading> read;  // by offset: all that findings were made of
+  std::vector<Finding> endings;         // in the order of the log
   std::vector<Pool> pools;
   DriverRefusals driver;
   Program program;
@@ -232,10 +243,20 @@ void detect_endings(const Document& document, int64_t lines, Facts& facts);
 // All of them, and the program's own memory figures.
 Facts detect(const Document& document, Counts counts);
 
-// Appends unless there are too many already. Of findings that are equal in family, size, device
-// and operator, which is the same event printed again (two root errors, every rank, a retry), the
-// first and the last are kept: the program may have gone on between them.
+// Notes what was read, and keeps it. Of findings that are equal in family, size, device and
+// operator, which is the same event printed again (two root errors, every rank, a retry), the first
+// and the last are kept: the program may have gone on between them. Of too many the first and the
+// last ones of each family are kept.
 void add_finding(Facts& facts, Finding finding);
+
+// Whether a statement less than `reach` bytes from `at` was read, of those that `counts` is true
+// of.
+template <typename Counts>
+bool is_read_near(const Facts& facts, size_t at, size_t reach, Counts counts) {
+  const auto from = at < reach ? facts.read.begin() : facts.read.upper_bound(at - reach);
+  return std::any_of(from, facts.read.lower_bound(at + reach),
+                     [&counts](const auto& known) { return counts(known.second); });
+}
 
 // Helpers that several families share.
 void set_size(Finding& finding, const struct Size& size);

@@ -57,13 +57,25 @@ bool is_of_xla(std::string_view framework) {
   return framework.empty() || framework == "tensorflow" || framework == "jax";
 }
 
+// Where none is near, as in a long series of refusals: the one whose exceptions the log has alone.
+std::string_view by_only_exceptions(const Document& document) {
+  std::string_view only;
+  for (const Mark& mark : kExceptions) {
+    if (document.find(mark.text) == npos) continue;
+    if (!only.empty() && only != mark.framework) return {};
+    only = mark.framework;
+  }
+  return is_of_xla(only) ? only : std::string_view();
+}
+
 }  // namespace
 
 std::string framework_of(const Document& document, const Facts& facts, const Finding& main) {
   const std::string& known = facts.context.framework;
   const std::string own = main.framework.empty() ? known : main.framework;
   if (is_of_xla(own)) {
-    const std::string_view raised = by_exception(document, main.at);
+    std::string_view raised = by_exception(document, main.at);
+    if (raised.empty() && !own.empty()) raised = by_only_exceptions(document);
     if (!raised.empty()) return std::string(raised);
   }
   // CUDA's plain words in the log of a server of ggml's.

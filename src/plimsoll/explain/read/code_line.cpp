@@ -152,38 +152,60 @@ bool is_balanced(std::string_view text) {
   return depth == 0;
 }
 
-// The operator that Python marks below a line, "~~~~^~~~~~~": as a call is named. Margins are not
-// kept, so the place is found by the lengths of what stands to its left and right; where those were
-// cut, the only operator of its length is meant.
-std::string marked_operator(std::string_view line, std::string_view marks) {
+// What Python marks below a line that failed in an operator: "~~~~^~~~~~~". A call's marks end with
+// its brackets' "^".
+struct OperatorMarks {
+  size_t before = 0;  // characters of the left operand and the blanks after it
+  size_t sign = 0;
+  size_t after = 0;  // from the sign's begin to the right operand's end
+};
+
+std::optional<OperatorMarks> read_marks(std::string_view marks) {
   const size_t left = marks.find('~');
   const size_t caret = marks.find('^');
-  if (left == npos || caret == npos || caret < left) return "";
+  if (left == npos || caret == npos || caret < left) return std::nullopt;
   const size_t after = marks.find('~', caret);
   const size_t end = marks.find_last_of('~') + 1;
-  if (after == npos || marks.substr(caret, after - caret).find_first_not_of('^') != npos) return "";
-  const size_t before = caret - left;
-  const size_t length = after - caret;
-  const auto is_edge = [line](size_t at) {  // no word goes on from at - 1 to at
-    return at == 0 || at >= line.size() || !is_word(line[at - 1]) || !is_word(line[at]);
-  };
+  if (after == npos || marks.substr(caret, after - caret).find_first_not_of('^') != npos) {
+    return std::nullopt;
+  }
+  return OperatorMarks{caret - left, after - caret, end - caret};
+}
+
+// Whether an operand may begin or end between `at` - 1 and `at`: neither within a word or a name
+// with points, nor before brackets that belong to a name.
+bool is_edge(std::string_view line, size_t at) {
+  if (at == 0 || at >= line.size()) return true;
+  const char before = line[at - 1];
+  const char after = line[at];
+  if (before == '.' || after == '.') return false;
+  const bool ends_name = is_word(before) || before == ')' || before == ']';
+  return !(ends_name && (after == '(' || after == '[')) && !(is_word(before) && is_word(after));
+}
+
+// The operator so marked, as a call is named. Margins are not kept, so the place is found by the
+// lengths of what stands to its left and right; where those were cut, the only operator of its
+// length is meant. "" where it may be one of several.
+std::string marked_operator(std::string_view line, const OperatorMarks& marks) {
   std::vector<std::string_view> fitting, all;
   for (size_t at = 1; at < line.size(); ++at) {
     const Sign* sign = sign_at(line, at);
     if (sign == nullptr) continue;
-    if (sign->text.size() == length) {
+    if (sign->text.size() == marks.sign) {
       all.push_back(sign->name);
-      const bool inside = at >= before && at + end - caret <= line.size();
-      if (inside && is_edge(at - before) && is_edge(at + end - caret) &&
-          is_balanced(line.substr(at - before, before)) &&
-          is_balanced(line.substr(at, end - caret))) {
+      const bool inside = at >= marks.before && at + marks.after <= line.size();
+      if (inside && is_edge(line, at - marks.before) && is_edge(line, at + marks.after) &&
+          is_balanced(line.substr(at - marks.before, marks.before)) &&
+          is_balanced(line.substr(at, marks.after))) {
         fitting.push_back(sign->name);
       }
     }
     at += sign->text.size() - 1;
   }
-  if (fitting.size() == 1) return std::string(fitting.front());
-  return all.size() == 1 ? std::string(all.front()) : "";
+  const std::vector<std::string_view>& signs = fitting.empty() ? all : fitting;
+  const bool same = !signs.empty() && std::all_of(signs.begin(), signs.end(),
+                                                  [&](auto name) { return name == signs[0]; });
+  return same ? std::string(signs[0]) : "";
 }
 
 // The record that ends before `begin`, without soft breaks.
@@ -209,11 +231,11 @@ std::optional<CodeLine> code_above(const Document& document, size_t at) {
     }
     size_t above = begin;
     const bool after_file = above > 1 && is_file_line(record_before(document, above));
-    const std::string sign = after_file ? marked_operator(line, marks) : "";
-    if (!sign.empty()) {
+    // Some call in the line is not what failed where an operator is marked.
+    if (const auto signs = after_file ? read_marks(marks) : std::nullopt) {
       CodeLine code;
       code.at = begin;
-      code.op = sign;
+      code.op = marked_operator(line, *signs);
       return code;
     }
     if (is_file_line(line) || !looks_like_code(line, after_file)) return std::nullopt;

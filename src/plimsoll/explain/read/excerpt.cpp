@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "explain/read/series_form.h"
+
 namespace plimsoll::explain {
 namespace {
 
@@ -42,6 +44,12 @@ constexpr std::array<Rule, static_cast<size_t>(LineClass::kCount)> kRules = {{
     {0, 0, 0},           // kDisguise
 }};
 
+// The classes whose lines may be a failure by themselves.
+constexpr ClassMask kTelling =
+    mask_of(LineClass::kFailure) | mask_of(LineClass::kTorch) | mask_of(LineClass::kKernel) |
+    mask_of(LineClass::kLimits) | mask_of(LineClass::kKilled) | mask_of(LineClass::kDriver) |
+    mask_of(LineClass::kXla) | mask_of(LineClass::kWarning) | mask_of(LineClass::kHost);
+
 }  // namespace
 
 void Excerpt::Queue::push(const KeptSegment& segment) {
@@ -61,9 +69,38 @@ void Excerpt::Queue::pop() {
   --count_;
 }
 
-bool Excerpt::keep(size_t line_class, const KeptSegment& segment) {
+void Excerpt::Tail::push(const KeptSegment& segment, size_t budget) {
+  bytes += segment.text.size() + kOverhead;
+  segments.push(segment);
+  while (bytes > budget && segments.size() > 0) {
+    bytes -= segments[0].text.size() + kOverhead;
+    segments.pop();
+  }
+}
+
+// Whether lines of its form came so often that this one tells nothing new.
+bool Excerpt::is_repeated(const KeptSegment& segment) {
+  constexpr int64_t kOften = 256;
+  const uint64_t form = series_form(segment.text);
+  const auto known = std::find_if(forms_.begin(), forms_.end(),
+                                  [form](const Form& it) { return it.form == form; });
+  Form& entry = known != forms_.end() ? *known
+                                      : *std::min_element(forms_.begin(), forms_.end(),
+                                                          [](const Form& a, const Form& b) {
+                                                            return a.last_line < b.last_line;
+                                                          });
+  if (known == forms_.end()) entry = {form, 0, 0};
+  entry.last_line = segment.line;
+  return ++entry.lines > kOften;
+}
+
+bool Excerpt::keep(size_t line_class, const KeptSegment& segment, bool repeated) {
   Store& store = stores_[line_class];
   const size_t budget = kRules[line_class].budget;
+  if (repeated) {
+    store.repeated.push(segment, budget / 2);
+    return false;
+  }
   const size_t cost = segment.text.size() + kOverhead;
   if (!store.first_full && store.first_bytes + cost <= budget) {
     store.first_bytes += cost;
@@ -71,21 +108,16 @@ bool Excerpt::keep(size_t line_class, const KeptSegment& segment) {
     return true;
   }
   store.first_full = true;
-  store.last_bytes += cost;
-  store.last.push(segment);
-  while (store.last_bytes > budget && store.last.size() > 0) {
-    store.last_bytes -= store.last[0].text.size() + kOverhead;
-    store.last.pop();
-  }
+  store.last.push(segment, budget);
   return false;
 }
 
-void Excerpt::keep_candidate(size_t line_class, size_t before) {
+void Excerpt::keep_candidate(size_t line_class, size_t before, bool repeated) {
   before = std::min(before, kRecent - 1);
   for (size_t back = before + 1; back-- > 0;) {
     Recent& entry = recent_[(recent_next_ + 2 * kRecent - 1 - back) % kRecent];
     if (entry.segment.line == 0 || entry.kept) continue;
-    entry.kept = keep(line_class, entry.segment);
+    entry.kept = keep(line_class, entry.segment, repeated);
   }
 }
 
@@ -106,15 +138,19 @@ void Excerpt::add(int64_t line, int32_t segment, bool ends_line, std::string_vie
   const ClassMask keepable = hits & ~mask_of(LineClass::kChunk);
   if (keepable != 0) {
     const size_t best = static_cast<size_t>(std::countr_zero(keepable));
-    keep_candidate(best, kRules[best].before);
-    if (kRules[best].after >= after_left_) {
+    const bool repeated = (hits & kTelling) != 0 && is_repeated(entry.segment);
+    keep_candidate(best, kRules[best].before, repeated);
+    // What comes after a line that came once is not left to a line that came often.
+    const bool may_take = !repeated || after_repeated_ || after_left_ == 0;
+    if (may_take && kRules[best].after >= after_left_) {
       after_left_ = kRules[best].after;
       after_class_ = best;
+      after_repeated_ = repeated;
     }
   } else if (after_left_ > 0) {
     // Lines of a dump that are counted anyway are no one's neighbours.
     --after_left_;
-    if (hits == 0) entry.kept = keep(after_class_, entry.segment);
+    if (hits == 0) entry.kept = keep(after_class_, entry.segment, after_repeated_);
   }
 }
 
@@ -122,8 +158,10 @@ std::vector<KeptSegment> Excerpt::collect() const {
   std::map<std::pair<int64_t, int32_t>, const KeptSegment*> sorted;
   for (const Store& store : stores_) {
     for (const KeptSegment& kept : store.first) sorted[{kept.line, kept.segment}] = &kept;
-    for (size_t i = 0; i < store.last.size(); ++i) {
-      sorted[{store.last[i].line, store.last[i].segment}] = &store.last[i];
+    for (const Queue* queue : {&store.last.segments, &store.repeated.segments}) {
+      for (size_t i = 0; i < queue->size(); ++i) {
+        sorted[{(*queue)[i].line, (*queue)[i].segment}] = &(*queue)[i];
+      }
     }
   }
   std::vector<KeptSegment> result;
