@@ -80,4 +80,7 @@ def _finds_gpu() -> bool:
     keras: Any = sys.modules["keras"]
     if keras.backend.backend() == "tensorflow" and tensorflow is not None:
         return bool(tensorflow.config.get_visible_devices("GPU"))
+    if keras.backend.backend() == "torch":  # one of NVIDIA, Apple or another, by torch's names
+        core: Any = sys.modules.get("keras.src.backend.torch.core")
+        return not str(getattr(core, "DEFAULT_DEVICE", "cpu")).startswith("cpu")
     return jax is not None and jax.default_backend() != "cpu"

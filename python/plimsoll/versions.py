@@ -62,6 +62,14 @@ def packed(structure: Any, values: list[Any]) -> Any:
     return tree.unflatten_as(structure, values)
 
 
+def why_not_backend(backend: str) -> str:
+    """Why nothing of Keras on a backend is the engine's; empty: it may be."""
+    if backend in _BACKENDS:
+        return ""
+    return (f"expected Keras with the backend {' or '.join(_BACKENDS)}, received {backend}. "
+            "Set KERAS_BACKEND before keras is imported.")  # fmt: skip
+
+
 def check_backend(model: Any, optimizer: Any) -> None:
     """Raises Refused where Keras trains on another backend than those whose results the engine has.
 
@@ -69,11 +77,9 @@ def check_backend(model: Any, optimizer: Any) -> None:
     optimizer squares gradients; elsewhere rows are summed first. The engine does the former.
     """
     backend = keras_module().backend.backend()
-    if backend not in _BACKENDS:
-        raise Refused(
-            f"{model.name}: expected Keras with the backend {' or '.join(_BACKENDS)}, received "
-            f"{backend}. Set KERAS_BACKEND before keras is imported."
-        )
+    why = why_not_backend(backend)
+    if why:
+        raise Refused(f"{model.name}: {why}")
     if backend == "tensorflow" or optimizer is None:
         return
     named = optimizer if isinstance(optimizer, str) else type(optimizer).__name__

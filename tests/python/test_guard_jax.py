@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from on_jax import needs_jax, run_on_jax
+from on_backend import needs_jax, run_on
 
 GROUPS = {
     "parts": "parts_give",
@@ -17,4 +17,4 @@ GROUPS["rest"] = f"not ({' or '.join(GROUPS.values())})"
 @pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 def test_in_a_process_on_jax(group: str, package: Path) -> None:
-    run_on_jax("jax_guard_side.py", package, "-k", GROUPS[group])
+    run_on("jax", "jax_guard_side.py", package, "-k", GROUPS[group])

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from on_jax import needs_jax, run_on_jax
+from on_backend import needs_jax, run_on
 
 
 @needs_jax
 def test_in_a_process_on_jax(package: Path) -> None:
-    run_on_jax("jax_fit_side.py", package)
+    run_on("jax", "jax_fit_side.py", package)

@@ -35,6 +35,8 @@ from plimsoll.guard.parts import (
     tensors_of,
 )  # fmt: skip
 from plimsoll.guard.step import CutStep, Packing, State, build_optimizer, changing
+from plimsoll.guard.torch_guard import TorchGuard
+from plimsoll.guard.unmeasured import Unmeasured
 from plimsoll.surroundings import call_site
 
 _LOOKS_EVERY_S = 0.25  # at the peak, while nothing is cut
@@ -496,11 +498,11 @@ class Guard(Base):
         return logs
 
 
-_guards: weakref.WeakKeyDictionary[Any, Guard | JaxGuard] = weakref.WeakKeyDictionary()
-_GUARDS: dict[str, Any] = {"tensorflow": Guard, "jax": JaxGuard}
+_guards: weakref.WeakKeyDictionary[Any, Guard | Unmeasured] = weakref.WeakKeyDictionary()
+_GUARDS: dict[str, Any] = {"tensorflow": Guard, "jax": JaxGuard, "torch": TorchGuard}
 
 
-def _of(model: Any, what: asked.Asked) -> Guard | JaxGuard | None:
+def _of(model: Any, what: asked.Asked) -> Guard | Unmeasured | None:
     keras: Any = sys.modules["keras"]
     cls = _GUARDS.get(keras.backend.backend())
     if cls is None:
@@ -555,7 +557,7 @@ def run(model: Any, method: str, in_keras: Callable[[], Any], what: asked.Asked)
     if guard is None:
         return in_keras()
     where = f"{call_site()}: {method}"
-    if isinstance(guard, JaxGuard):
+    if isinstance(guard, Unmeasured):
         return guard.run(in_keras, where)
     saved = guard_saved.begin(model, where) if method == "fit" else None
     try:

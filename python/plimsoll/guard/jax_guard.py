@@ -12,15 +12,16 @@ Nothing is measured here: a limit for the process on a processor is not kept, wh
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from plimsoll import asked
 from plimsoll.guard import proof as guard_proof
 from plimsoll.guard import sizes as guard_sizes
-from plimsoll.guard.base import ALL, Base, mib
-from plimsoll.guard.jax_step import Arrays, JaxPacking, JaxStep, State, arrays_of, rows_of
+from plimsoll.guard.batches import ArrayPacking, Arrays, arrays_of
+from plimsoll.guard.jax_step import JaxStep, State, rows_of
 from plimsoll.guard.parts import shares_of
+from plimsoll.guard.unmeasured import Unmeasured
 
 
 class _Kept:
@@ -51,41 +52,15 @@ def _is_gone(state: State) -> bool:
     return any(one.is_deleted() for some in state for one in some if hasattr(one, "is_deleted"))
 
 
-class JaxGuard(Base):
+class JaxGuard(Unmeasured):
     """On JAX; `train` stands in place of Keras's train function."""
 
-    saved = None  # states for another start are not written here
-    passes = False
+    named = ("jax", "XLA")
 
     def __init__(self, model: Any, what: asked.Asked) -> None:
         super().__init__(model, what)
-        self._keras: Any = None
         self._steps: dict[str, JaxStep] = {}
         self._state: State | None = None  # of the batch that is trained
-        self._said = ""  # by XLA, when a step failed last
-
-    def run(self, in_keras: Callable[[], Any], where: str) -> Any:
-        """Keras's own method, with this in the place of its train function."""
-        model, self.where = self._model(), where
-        if self.limit is not None and not self._on_gpu:
-            self.say(
-                f"on jax the limit of {mib(self.limit)} is not kept: the memory of a step is not "
-                "measured, and it is done in parts where XLA raises for memory alone."
-            )
-        if self.is_never:
-            return in_keras()
-        model.make_train_function()
-        self._keras, ours = model.train_function, self.train
-        model.train_function = ours
-        try:
-            return in_keras()
-        finally:
-            if model.train_function is ours:
-                model.train_function = self._keras
-            self._keras = None
-
-    def look(self) -> None:
-        """Nothing is measured."""
 
     def train(self, state: State, iterator: Iterator[Any]) -> tuple[Any, State]:
         """Keras's train function: steps on batches of an iterator; logs and the state after."""
@@ -134,40 +109,28 @@ class JaxGuard(Base):
 
     def _step(self, data: Any, arrays: Arrays, state: State) -> JaxStep | None:
         """None: it cannot be done in two functions, which has been said."""
-        packing = JaxPacking(data)
+        packing = ArrayPacking(data)
         if packing.key not in self._steps:
             if self._reason and not self._steps:
                 return None
             try:
                 self._steps[packing.key] = JaxStep(self._model(), packing, state, arrays)
             except Exception as error:
-                text = str(error).strip().splitlines()
-                self._leave_whole(f"its step cannot be done in parts ({type(error).__name__}"
-                                  f"{': ' + text[0][:100] if text else ''})")  # fmt: skip
+                self._cannot(error)
                 return None
         return self._steps[packing.key]
 
-    def _choose(self, step: JaxStep, arrays: Arrays, batch: int) -> None:
-        """How many samples at a time: as many as fitted in an earlier run."""
-        known = guard_sizes.remembered(self._key(step.packing.key, batch))
-        self.rows = ALL
-        if known is not None and known < batch and self._is_approved(step, arrays, known):
-            self.rows = known
-
     def _coupled(self, step: JaxStep, tensors: Arrays) -> str:
         modes = [False] if step.has_statistics or step.draws() else [False, True]
-        assert self._state is not None
-        try:
-            for mode in modes:
-                look = step.looking(self._state, mode)
-                found = guard_proof.coupled(look, tensors, step.draws())
-                if found:
-                    return found
-        except Exception as error:
-            if guard_sizes.is_of_memory(error) and int(tensors[0].shape[0]) > 2:
-                return self._coupled(step, [one[:2] for one in tensors])
-            return f"its layers cannot be looked at ({type(error).__name__})"
-        return ""
+        state = self._state
+        assert state is not None
+
+        def coupled(few: Arrays) -> str:
+            looks = (step.looking(state, mode) for mode in modes)
+            found = (guard_proof.coupled(look, few, step.draws()) for look in looks)
+            return next((one for one in found if one), "")
+
+        return self._looked(coupled, tensors)
 
     def _no_memory(self, text: str) -> BaseException:
         # As XLA's own begin.
@@ -239,14 +202,6 @@ class JaxGuard(Base):
         if not self._is_checked:
             jax.block_until_ready((trainable, slots))
         return own if logs is None else logs, (trainable, fixed, slots, metrics)
-
-    def _done(self, step: JaxStep, batch: int, rows: int) -> None:
-        if self._is_checked:
-            return
-        self._is_checked = True
-        guard_sizes.remember(self._key(step.packing.key, batch), rows, 0)
-        if rows < batch:
-            self._say_parts(batch, rows)
 
 
 def _joined(some: Arrays) -> Any:

@@ -21,29 +21,12 @@ from typing import Any
 
 from plimsoll.guard import jax_graph
 from plimsoll.guard import proof as guard_proof
+from plimsoll.guard.batches import ArrayPacking, Arrays
 from plimsoll.guard.weighed import Traced, losses_of, moving_statistics, seeds_of
 
 _SPREADS = 0x9E3779B9  # odd: another number for each part
 
-Arrays = list[Any]
 State = tuple[Arrays, Arrays, Arrays, Arrays]
-
-
-def arrays_of(data: Any) -> tuple[Arrays, str]:
-    """The arrays of a batch, and why it cannot be cut."""
-    import numpy as np
-    from keras import tree
-
-    leaves = [one for one in tree.flatten(data) if one is not None]
-    if not all(hasattr(one, "shape") and hasattr(one, "__array__") for one in leaves):
-        return leaves, "its data is sparse or ragged"
-    if any(getattr(one, "dtype", None) == np.dtype(object) for one in leaves):
-        return leaves, "its data is of Python's objects"
-    if not leaves or any(len(one.shape) == 0 for one in leaves):
-        return leaves, "its data has no axis of samples"
-    if len({int(one.shape[0]) for one in leaves}) != 1:
-        return leaves, "the arrays of a batch have different lengths"
-    return leaves, ""
 
 
 @functools.cache
@@ -66,28 +49,10 @@ def rows_of(array: Any, at: int, rows: int) -> Any:
     return _slicer()(array, at, rows)
 
 
-class JaxPacking:
-    """How the arrays of a batch lie in what Keras calls its data."""
-
-    def __init__(self, data: Any) -> None:
-        from keras import tree
-
-        self._tree = tree
-        self._structure = tree.map_structure(lambda one: one is not None, data)
-        self.key = repr((self._structure, [
-            (tuple(one.shape[1:]), str(one.dtype)) for one in tree.flatten(data) if one is not None
-        ]))  # fmt: skip
-
-    def packed(self, arrays: Arrays) -> Any:
-        own = iter(arrays)
-        return self._tree.map_structure(lambda is_there: next(own) if is_there else None,
-                                        self._structure)  # fmt: skip
-
-
 class JaxStep:
     """The step of one model for batches of one kind."""
 
-    def __init__(self, model: Any, packing: JaxPacking, state: State, arrays: Arrays) -> None:
+    def __init__(self, model: Any, packing: ArrayPacking, state: State, arrays: Arrays) -> None:
         """state, arrays: what the first step is given; nothing of it is changed."""
         self._model = weakref.ref(model)
         self.packing, self.traced = packing, Traced()

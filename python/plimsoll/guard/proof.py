@@ -49,6 +49,8 @@ _KNOWN: dict[str, frozenset[str]] = {
     "JAXTrainer.train_step": frozenset(("adc761ceb4f4",)),
     "JAXTrainer.compute_loss_and_updates": frozenset(("da45f10f24d9",)),
     "JAXTrainer._update_metrics_variables": frozenset(("b937bdbbeca4",)),
+    "TorchTrainer.train_step": frozenset(("ea0cc711f6cb",)),
+    "TorchTrainer.make_train_function": frozenset(("6b4d40ca76a2",)),
     "Layer.stateless_call": frozenset(("45d600979bf0",)),
     "Trainer.stateless_compute_loss": frozenset(("82e4afcc3854",)),
     "BaseOptimizer.stateless_apply": frozenset(("b50aac0ce6c5",)),
@@ -58,16 +60,20 @@ _KNOWN: dict[str, frozenset[str]] = {
 }
 
 
-def is_on_jax() -> bool:
-    """Whether Keras computes with JAX."""
+def _backend() -> str:
+    """What Keras computes with."""
     import keras
 
-    return bool(keras.backend.backend() == "jax")
+    return str(keras.backend.backend())
 
 
-_STEP = ("train_step", "make_train_function", "_compute_loss", "_make_function")
 _STEP_OF_JAX = ("train_step", "compute_loss_and_updates", "_update_metrics_variables")
-_STATELESS = (*_STEP_OF_JAX, "stateless_call", "stateless_compute_loss")
+_STEP = {  # by backend: methods of a model that are its step
+    "tensorflow": ("train_step", "make_train_function", "_compute_loss", "_make_function"),
+    "jax": ("train_step", "make_train_function", "_compute_loss", "_make_function", *_STEP_OF_JAX,
+            "stateless_call", "stateless_compute_loss"),
+    "torch": ("train_step", "make_train_function", "_compute_loss"),
+}  # fmt: skip
 
 
 def rank_of(tensor: Any) -> int | None:
@@ -90,7 +96,7 @@ def _known_functions() -> dict[str, Any]:
         "Trainer.compute_loss": Trainer.compute_loss,
         "Trainer.compute_metrics": Trainer.compute_metrics,
         "Layer.__call__": inspect.unwrap(Layer.__call__),
-        **(_functions_of_jax() if is_on_jax() else _functions_of_tensorflow()),
+        **_FUNCTIONS[_backend()](),
     }  # fmt: skip
 
 
@@ -111,6 +117,18 @@ def _functions_of_jax() -> dict[str, Any]:
     found["Trainer.stateless_compute_loss"] = Trainer.stateless_compute_loss
     found["BaseOptimizer.stateless_apply"] = BaseOptimizer.stateless_apply
     return found
+
+
+def _functions_of_torch() -> dict[str, Any]:
+    from keras.src.backend.torch.trainer import TorchTrainer
+
+    return {f"TorchTrainer.{name}": getattr(TorchTrainer, name)
+            for name in ("train_step", "make_train_function")}  # fmt: skip
+
+
+_FUNCTIONS: dict[str, Callable[[], dict[str, Any]]] = {
+    "tensorflow": _functions_of_tensorflow, "jax": _functions_of_jax, "torch": _functions_of_torch,
+}  # fmt: skip
 
 
 @functools.cache
@@ -153,7 +171,7 @@ def _why_spread(model: Any) -> str:
     return ""
 
 
-def _why_spread_on_jax() -> str:
+def _why_spread_elsewhere() -> str:
     """Where what holds the weights is more than arrays of one device."""
     import keras
     from keras.src.backend.config import is_nnx_enabled
@@ -167,14 +185,14 @@ def _why_spread_on_jax() -> str:
 
 def why_never(model: Any) -> str:
     """What no option changes: the step is not Keras's own, or cannot be done in two halves."""
-    on_jax = is_on_jax()
-    for name in (*_STEP, *(_STATELESS if on_jax else ())):
+    backend = _backend()
+    for name in _STEP[backend]:
         if _is_own(model, name):
             return f"it has a {name} of its own"
     unknown = unknown_keras()
     if unknown:
         return unknown
-    spread = _why_spread_on_jax() if on_jax else _why_spread(model)
+    spread = _why_spread(model) if backend == "tensorflow" else _why_spread_elsewhere()
     if spread:
         return spread
     if model.optimizer is None:
@@ -288,14 +306,15 @@ def why_not_loss(loss: Any, y_true: Any, y_pred: Any, sample_weight: Any) -> str
         if _axis_is_first(loss):
             return f"loss {name} has an axis of its own"
         if not _ranks_agree(y_true, y_pred, function in _OF_CLASSES):
-            return f"loss {name} is given labels {y_true.shape} for predictions {y_pred.shape}"
+            shapes = tuple(y_true.shape), tuple(y_pred.shape)
+            return f"loss {name} is given labels {shapes[0]} for predictions {shapes[1]}"
         return ""
     return _why_not_graph(loss, name, y_true, y_pred)
 
 
 def _why_not_graph(loss: Any, name: str, y_true: Any, y_pred: Any) -> str:
     """Why a loss that is a function of the program's is no mean; empty: it is one."""
-    look = _why_not_jaxpr if is_on_jax() else _why_not_tensorflow_graph
+    look = _LOOKS[_backend()]
     try:
         why = look(loss, y_true, y_pred)
     except Exception as error:
@@ -316,6 +335,18 @@ def _why_not_jaxpr(loss: Any, y_true: Any, y_pred: Any) -> str:
     from plimsoll.guard import jax_graph
 
     return jax_graph.why_not(loss.call, [tuple(one.shape) for one in (y_true, y_pred)], loss.dtype)
+
+
+def _why_not_torch_graph(loss: Any, y_true: Any, y_pred: Any) -> str:
+    from plimsoll.guard import torch_graph
+
+    return torch_graph.why_not(loss.call, [tuple(one.shape) for one in (y_true, y_pred)],
+                               loss.dtype)  # fmt: skip
+
+
+_LOOKS: dict[str, Callable[[Any, Any, Any], str]] = {
+    "tensorflow": _why_not_tensorflow_graph, "jax": _why_not_jaxpr, "torch": _why_not_torch_graph,
+}  # fmt: skip
 
 
 def coupled(forward: Callable[[list[Any]], Any], tensors: list[Any], draws: bool) -> str:

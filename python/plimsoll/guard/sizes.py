@@ -169,6 +169,7 @@ _MEMORY = (
     "Dst tensor is not initialized",
     "CUDA_ERROR_OUT_OF_MEMORY", "CUDNN_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_ALLOC_FAILED",
     "failed to allocate memory", "Failed to allocate", "out of memory", "std::bad_alloc",
+    "can't allocate memory",  # torch's on a processor
     # XLA's search for the fastest kernel, when every candidate was refused its scratch memory.
     "No reference output found", "No valid config found",
 )  # fmt: skip

@@ -23,7 +23,7 @@ from typing import Any
 
 from plimsoll.guard import graph as guard_graph
 from plimsoll.guard import proof as guard_proof
-from plimsoll.guard.weighed import Traced, losses_of, moving_statistics, seeds_of
+from plimsoll.guard.weighed import Traced, losses_of, moving_statistics, seeds_of, total_of
 
 _LOSSES = 1024  # of a model, at most
 
@@ -285,37 +285,19 @@ class CutStep:
         self, x: Any, y: Any, y_pred: Any, weight: Any, shares: Any, share: Any, rows: Any
     ) -> tuple[Any, list[Any], list[Any]]:
         """The part's summand of the loss; of each of the model's losses its value and count."""
-        from keras import ops
-
-        model = self.model
-        self.traced.doubt(guard_proof.why_not_model(model))
-        if guard_proof._is_own(model, "compute_loss") or model._compile_loss is None:
-            loss = model._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=weight, training=True)
-            return loss * ops.cast(share, loss.dtype), [], []
-        weighed = self._weighed(y, y_pred, weight, shares, rows)
-        summands = [weighed[0]]
-        for layer in guard_proof.layers_of(model):
-            for loss in layer._get_own_losses():
-                if not guard_proof.adds_a_mean(layer):
-                    self.traced.doubt(f"layer {layer.name} adds to the loss by add_loss")
-                one = model._aggregate_additional_loss(loss)
-                summands.append(one * ops.cast(share, one.dtype))
-        for loss in model._get_regularization_losses():
-            one = model._aggregate_additional_loss(loss)
-            summands.append(one * ops.cast(share, one.dtype))
-        total = ops.sum(summands) if len(summands) > 1 else summands[0]
-        return total, weighed[1], weighed[2]
-
-    def _weighed(
-        self, y: Any, y_pred: Any, weight: Any, shares: Any, rows: Any
-    ) -> tuple[Any, list[Any], list[Any]]:
         import tensorflow as tf
 
+        total, mine = total_of(
+            self.model, self.traced, (x, y, y_pred, weight), share,
+            lambda: self._weighed(y, y_pred, weight, shares, rows),
+        )  # fmt: skip
+        return total, [one.value for one in mine], [tf.reshape(one.count, ()) for one in mine]
+
+    def _weighed(self, y: Any, y_pred: Any, weight: Any, shares: Any, rows: Any) -> Any:
         compiled = self.model._compile_loss
         if not compiled.built:  # in a graph that is thrown away: it tells trackers of the loss
             self._build_losses(compiled, y, y_pred, weight)
-        total, mine = losses_of(self.model, self.traced, y, y_pred, weight, shares, rows)
-        return total, [one.value for one in mine], [tf.reshape(one.count, ()) for one in mine]
+        return losses_of(self.model, self.traced, y, y_pred, weight, shares, rows)
 
     def _build_losses(self, compiled: Any, y: Any, y_pred: Any, weight: Any) -> None:
         import tensorflow as tf

@@ -6,6 +6,7 @@ those that step.py lists.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from plimsoll.guard import proof as guard_proof
@@ -94,6 +95,7 @@ class Weighed:
             None if one is None else ops.convert_to_tensor(one, dtype=own.dtype)
             for one in (sample_weight, mask)
         )
+        weight = None if weight is None else ops.copy(weight)  # on torch it is written into
         weight = keras_loss.apply_mask(weight, kept, dtype=values.dtype, reduction=own.reduction)
         return ops.sum(ops.cast(weight, "float32"))
 
@@ -134,6 +136,37 @@ def losses_of(
         return compiled(y, y_pred, weight), mine
     finally:
         compiled._flat_losses, compiled._metrics = losses, metrics
+
+
+def total_of(
+    model: Any, traced: Traced, batch: tuple[Any, Any, Any, Any], share: Any,
+    weigh: Callable[[], tuple[Any, list[Weighed]]],
+) -> tuple[Any, list[Weighed]]:  # fmt: skip
+    """The summand of all that is added up to a model's loss, where Keras keeps in its layers what
+    they have added; and each of the model's losses.
+
+    batch: x, y, the predictions, weights of samples. share: of the part in the batch. weigh: what
+    `losses_of` gives.
+    """
+    from keras import ops
+
+    x, y, y_pred, weight = batch
+    traced.doubt(guard_proof.why_not_model(model))
+    if guard_proof._is_own(model, "compute_loss") or model._compile_loss is None:
+        loss = model._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=weight, training=True)
+        return loss * ops.cast(share, loss.dtype), []
+    weighed, mine = weigh()
+    summands = [weighed]
+    for layer in guard_proof.layers_of(model):
+        for loss in layer._get_own_losses():
+            if not guard_proof.adds_a_mean(layer):
+                traced.doubt(f"layer {layer.name} adds to the loss by add_loss")
+            one = model._aggregate_additional_loss(loss)
+            summands.append(one * ops.cast(share, one.dtype))
+    for loss in model._get_regularization_losses():
+        one = model._aggregate_additional_loss(loss)
+        summands.append(one * ops.cast(share, one.dtype))
+    return (ops.sum(summands) if len(summands) > 1 else weighed), mine
 
 
 def moving_statistics(model: Any) -> list[Any]:

@@ -33,9 +33,9 @@ _FUNCTION = type(lambda: None)
 _TRAINERS = {
     "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",
     "keras.src.backend.jax.trainer": "JAXTrainer",
+    "keras.src.backend.torch.trainer": "TorchTrainer",
 }
 _LEFT = {  # a module by which a Keras is known that is left as it is
-    "keras.src.backend.torch.trainer": "Keras on torch",
     "keras.src.backend.openvino.trainer": "Keras on openvino",
     "keras.src.backend.numpy.trainer": "Keras on numpy",
     "keras.src.engine.training": "Keras 2",

@@ -111,6 +111,13 @@ def reason_of_program(what: asked.Asked) -> str:
     """What keeps every model in Keras."""
     if what.engine == "keras":
         return 'engine="keras" was asked for.'
+    keras: Any = sys.modules.get("keras")
+    if keras is not None:
+        from plimsoll.versions import why_not_backend
+
+        other = why_not_backend(keras.backend.backend())
+        if other:
+            return other
     if what.engine == "auto" and sees_gpu():
         return 'Keras sees a GPU. engine="native" trains on the processor.'
     limits: Any = sys.modules.get("keras.src.backend.config")

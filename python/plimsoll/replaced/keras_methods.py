@@ -99,4 +99,12 @@ KNOWN: dict[str, dict[str, set[str]]] = {
             "f2d79267c7da",  # 3.12.0
         },
     },
+    "TorchTrainer": {  # whose steps are guarded, and which the engine does not take over
+        "fit": {"31d61b2d00b2"},  # 3.15.1, as all of these
+        "evaluate": {"ccca7cd7b93c"},
+        "predict": {"d011aec92c20"},
+        "train_on_batch": {"55c2500650bd"},
+        "test_on_batch": {"44fd7d807418"},
+        "predict_on_batch": {"f919cdc7bd27"},
+    },
 }
