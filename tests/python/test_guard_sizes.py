@@ -116,6 +116,8 @@ class OutOfMemoryError(RuntimeError):  # torch's
     (tf.errors.InternalError(None, None, "CUDNN_STATUS_BAD_PARAM"), False),
     (XlaRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes."), True),
     (XlaRuntimeError("INVALID_ARGUMENT: shapes"), False), (OutOfMemoryError("CUDA"), True),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 9 bytes."), True),
+    (RuntimeError("MPS backend out of memory (MPS allocated: 9 GB)."), True),
     (ValueError("out of memory"), False), (KeyboardInterrupt(), False),
 ])  # fmt: skip
 def test_errors_of_memory(error: BaseException, is_one: bool) -> None:

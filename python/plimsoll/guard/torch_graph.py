@@ -192,21 +192,24 @@ def _plain(node: Any, rows: int) -> Any:
 
 
 def _traced(function: Callable[..., Any], shapes: list[tuple[Any, ...]], dtype: Any) -> Any:
-    """The graph of a function of tensors that have no values."""
+    """The graph of a function of two tensors that have no values."""
     import torch
     from keras.src.backend.torch.core import get_device
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
+    def called(true: Any, predicted: Any) -> Any:  # a method's own object would count as a tensor
+        return function(true, predicted)
+
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         given = [torch.empty(shape, dtype=dtype, device=get_device()) for shape in shapes]
-        return make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(*given)
+        return make_fx(called, tracing_mode="fake", _allow_non_fake_inputs=True)(*given)
 
 
 def why_not(function: Callable[..., Any], shapes: list[tuple[Any, ...]], dtype: str) -> str:
     """Why it is not proved that a function's value has a row for each sample; empty: it is.
 
-    shapes: of its arguments, which are all tensors of rows.
+    shapes: of its two arguments, which are tensors of rows.
     """
     import torch
     from keras.src.backend.torch.core import to_torch_dtype
