@@ -83,6 +83,31 @@ def test_a_failed_step_leaves_nothing(
         assert_same(one, received[name])
 
 
+def test_weights_of_samples_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keras's losses on torch multiply them by masks, in the program's own array."""
+    words = np.random.default_rng(4).integers(0, 3, (16, 7))
+    weights = np.random.default_rng(5).uniform(1, 2, (16, 7)).astype("float32")
+    found = []
+    with installed(monkeypatch, memory=None):
+        for rows in (8, 16):
+            keras.utils.set_random_seed(3)
+            model = keras.Sequential([
+                keras.Input((7,), dtype="int32"), L.Embedding(3, 4, mask_zero=True), L.Dense(3),
+            ])  # fmt: skip
+            model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+            model._symbolic_build(data_batch=(words, words, weights))
+            parts_of(monkeypatch, rows)
+            own = torch.tensor(weights)
+            with monkeypatch.context() as patch:
+                if rows == 16:
+                    patch.setattr(torch.Tensor, "backward", failing_at(1, torch.Tensor.backward))
+                model.train_on_batch(words, words, own)
+            np.testing.assert_array_equal(own.numpy(), weights)
+            found.append(values_of(model))
+    for one, other in zip(*found, strict=True):
+        assert_same(one, other)
+
+
 @pytest.mark.parametrize("phase", ["_compute_loss", "apply"])
 @pytest.mark.parametrize("method", ["fit", "train_on_batch"])
 def test_a_step_that_fails_for_good_leaves_the_model(
