@@ -6,20 +6,23 @@ as lacking and is supported by now.
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import keras
+import numpy as np
 import pytest
 from harness import ROOT, run_plimsoll
+from keras import ops
 
 PAGE = (ROOT / "docs/reference/supported-layers.md").read_text()  # written from the registries
 
 BASE = "a base of other classes, or Python code of the program's own"
 FRAMEWORK = "code of another framework, which no file holds"
 TEXT = "it works on data that is no numbers yet"
-NOT_YET = "not done yet"
+NO_KERNEL = "no kernel yet"
 
 LACKING: dict[str, dict[str, str]] = {
     "Layers": {
@@ -30,9 +33,7 @@ LACKING: dict[str, dict[str, str]] = {
         "they stand in RNN alone": "GRUCell LSTMCell SimpleRNNCell StackedRNNCells",
         "its chains of layers are drawn once, by Python, as the program is traced": "AugMix",
         "it changes boxes and no image": "MaxNumBoundingBoxes",
-        NOT_YET: """
-            ContrastLimitedAdaptiveHistogramEqualization RandomElasticTransform
-        """,
+        NO_KERNEL: "ContrastLimitedAdaptiveHistogramEqualization RandomElasticTransform",
     },
     "Losses": {BASE: "Loss", "its labels are sequences of other lengths": "CTC"},
     "Metrics": {
@@ -59,41 +60,73 @@ MODULES: dict[str, ModuleType] = {
 }  # fmt: skip
 
 LACKING_OPERATORS: dict[str, str] = {
-    "control flow and shapes of Python code, which a file of layers does not hold between them": """
-    associative_scan cond convert_to_numpy custom_gradient dtype fori_loop is_tensor map ndim
-    saturate_cast scan scatter scatter_update shape size slice slice_update switch
-    vectorize vectorized_map while_loop
+    "it takes functions, which are Python code that no file holds": """
+    associative_scan cond custom_gradient fori_loop jvp map scan switch vectorize vectorized_map
+    while_loop
     """,
-    "Keras writes it as reshape, transpose and reductions where it is called": """
-    rearrange
-    """,
-    "it makes a constant, which stands in the file as one": """
-    arange array bartlett blackman empty eye full geomspace hamming hanning kaiser linspace
-    logspace ones tri zeros
+    "its answer is a Python value of the program's own": """
+    convert_to_numpy dtype is_tensor ndim shape size
     """,
     "it puts samples of a batch together, or numbers them": """
-    allclose bincount corrcoef correlate diag diagflat flipud histogram kron meshgrid nonzero
-    outer psnr ravel unique unravel_index vander vdot vsplit vstack
+    allclose argpartition broadcast_to corrcoef correlate diag diagflat flipud histogram kron
+    lstsq meshgrid nonzero outer psnr ravel scatter scatter_update segment_max segment_min
+    segment_prod segment_sum unique unravel_index vander vdot vsplit vstack
     """,
-    "no kernels yet; factors of matrices that are told apart by signs and order alone": """
-    eig eigh lu_factor matrix_rank pinv qr svd
+    "Keras takes it of batches of a known size alone": "rearrange",
+    "it has as many numbers as the largest of the batch says": "bincount",
+    "its results have another axis before the batch's": "ctc_decode",
+    "complex numbers": "eig polar view_as_complex view_as_real",
+    "other libraries give other signs, and another order, to what it finds": "eigh svd",
+    "no kernels yet; factors of matrices, singular values": "lu_factor matrix_rank pinv qr",
+    "no kernels yet; frames that are cut or added up": """
+    extract_sequences fold istft unfold
     """,
-    "it takes one matrix, which the batch would be an axis of": "lstsq",
-    "it takes a function, which no file holds": "jvp",
-    "no kernels yet; segments mix samples": """
-    extract_sequences in_top_k istft segment_max segment_min segment_prod segment_sum
-    view_as_complex view_as_real
+    "no kernels yet; parts of a value that are named by where they begin": """
+    slice slice_update
     """,
+    "no kernels yet; numbers kept within a type's": "saturate_cast",
     "no kernels yet; bits of floating-point numbers": "nextafter view",
-    "there is a layer or a loss that does it": """
-    binary_crossentropy categorical_crossentropy conv conv_transpose ctc_decode ctc_loss
-    depthwise_conv fold polar separable_conv sparse_categorical_crossentropy unfold
+    "no kernels yet for kernels that the file holds; a layer does it": """
+    conv conv_transpose depthwise_conv separable_conv
     """,
-    "its shape names the number of samples in a batch": "broadcast_to",
-    "Keras on TensorFlow computes it for all samples of a batch together": "argpartition",
-    "another name of one that is read, as which Keras writes it": """
-    batch_normalization conj hard_swish layer_normalization rms_normalization swish
+    "no kernels yet between layers; a loss or a metric does it": """
+    binary_crossentropy categorical_crossentropy in_top_k sparse_categorical_crossentropy
     """,
+    "no kernels yet; its labels are sequences of other lengths": "ctc_loss",
+}
+
+X: Any = keras.Input((4, 4))
+LINE: Any = np.ones(4, "float32")
+
+
+def normalized(call: Callable[..., Any]) -> Callable[[], Any]:
+    return lambda: call(X, LINE, LINE, axis=-1)
+
+
+# What Keras writes in other words where it is called: constants, other operators. Each is tried.
+WRITTEN: dict[str, Callable[[], Any]] = {
+    "arange": lambda: X + ops.arange(4, dtype="float32"),
+    "array": lambda: X + ops.array(LINE),
+    "bartlett": lambda: X * ops.bartlett(4),
+    "batch_normalization": lambda: ops.batch_normalization(X, LINE, LINE, -1),
+    "blackman": lambda: X * ops.blackman(4),
+    "conj": lambda: ops.conj(X),
+    "empty": lambda: X + 0.0 * ops.empty((1, 4)),
+    "eye": lambda: X * ops.eye(4),
+    "full": lambda: X * ops.full((1, 4), 2.0),
+    "geomspace": lambda: X * ops.geomspace(1.0, 8.0, 4),
+    "hamming": lambda: X * ops.hamming(4),
+    "hanning": lambda: X * ops.hanning(4),
+    "hard_swish": lambda: ops.hard_swish(X),
+    "kaiser": lambda: X * ops.kaiser(4, 3.0),
+    "layer_normalization": normalized(ops.layer_normalization),
+    "linspace": lambda: X * ops.linspace(0.0, 1.0, 4),
+    "logspace": lambda: X * ops.logspace(0.0, 1.0, 4),
+    "ones": lambda: X * ops.ones((1, 4)),
+    "rms_normalization": lambda: ops.rms_normalization(X, LINE),
+    "swish": lambda: ops.swish(X),
+    "tri": lambda: X * ops.tri(4),
+    "zeros": lambda: X + ops.zeros((1, 4)),
 }
 
 
@@ -143,7 +176,19 @@ def test_operators_are_read_or_told() -> None:
     title = "Operators of keras.ops between layers"
     known = {name.lower() for name in re.findall(r"[A-Z]\w+", section(title).split("\n\n")[1])}
     read = {name for name in operators() if name.replace("_", "") in known}
-    assert_told(operators(), read, words(LACKING_OPERATORS))
+    assert_told(operators(), read | set(WRITTEN), words(LACKING_OPERATORS))
+    assert sorted(read & set(WRITTEN)) == [], "an operator of its own by now"
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_keras_writes_in_other_words_is_read(name: str, tmp_path: Path) -> None:
+    model = keras.Model(X, WRITTEN[name]())
+    model.save(tmp_path / "m.keras")
+    x = np.random.default_rng(1).normal(size=(3, 4, 4)).astype("float32")
+    np.save(tmp_path / "x.npy", x)
+    run_plimsoll("predict", tmp_path / "m.keras", "--data", tmp_path / "x.npy", "--output",
+                 tmp_path / "y.npy")  # fmt: skip
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), model(x), rtol=1e-5, atol=1e-6)
 
 
 def test_schedules_are_read(tmp_path: Path) -> None:
