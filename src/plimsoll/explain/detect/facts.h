@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "explain/detect/family.h"
 #include "explain/explanation.h"
 #include "explain/read/context.h"
 #include "explain/read/counters.h"
@@ -22,74 +23,6 @@
 #include "explain/read/task_table.h"
 
 namespace plimsoll::explain {
-
-// Message forms, most telling first: of several in one log the earliest in this list is explained.
-// Names are those of `family` in the JSON output.
-enum class Family : uint8_t {
-  kTfZeroBytes,
-  kGrpcMessageSize,
-  kProtobuf2Gb,
-  kTooManyOpenFiles,
-  kDiskFull,
-  kTfOomLine,
-  kTorchCuda2x,
-  kTorchCuda1x,
-  kTorchHip,
-  kTorchXpu,
-  kTorchNpu,
-  kTorchMps,
-  kTorchCudaMallocAsync,
-  kCudaMallocAsync,
-  kTorchCpu,
-  kTorchSnapshot,
-  kJaxBufferAssignment,
-  kXlaTpuHbm,
-  kNumpyMemoryError,
-  kPaddle,
-  kOtherGpu,
-  kItexAlloc,
-  kTfAutotuneLimit,
-  kWinPagefile,
-  kShmBusError,
-  kTfDisguised,
-  kTfPinnedHost,
-  kTfBfcDump,
-  kJaxOomLine,
-  kTorchThc,
-  kTorchCublas,
-  kCudnnInit,
-  kTorchPlain,
-  kCudaContext,
-  kTfCufft,
-  kNccl,
-  kErrno12,
-  kBadAlloc,
-  kOtherHost,
-  kOomKiller,
-  kSlurmOom,
-  kSchedulerLimit,
-  kK8s,
-  kRayOom,
-  kColab,
-  kPlimsollLimit,
-  kKernelResources,
-  kProcessLimit,
-  kMemoryErrorBare,
-  kTfExhausted,
-  kTfDriverAlloc,
-  kTfTensorList,
-  kKilled,
-  kXlaRematWarning,
-  kTfNonfatalWarning,
-  kTfCpuWarning,
-  kMemorySeries,
-  // How a program ended for no want of memory. These are kept apart from the findings.
-  kDeviceFault,
-  kProgramError,
-  kCrash,
-};
-
-std::string_view to_string(Family family);
 
 // What a message says about another process on the device: "Process 20398 has 14.52 GiB".
 struct ProcessShare {
