@@ -1,5 +1,5 @@
 # Compiler and linker settings of every target. Results must not depend on the build: no contraction
-# of a*b+c, no fast-math, libraries optimised alike in tests and in releases.
+# of a*b+c, no fast-math, the same optimisation level in tests and in releases.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
