@@ -2,43 +2,15 @@
 
 from typing import Any
 
+import guarded_kinds
 import keras
 import numpy as np
 import pytest
 from guarded import Kind, assert_equal_cut, installed, own_fit, parts_of
-from live_models import classes, normal, numbers
+from guarded_kinds import LABELS, WEIGHTS, Own, X, Y, network, share
+from live_models import numbers
 
 L = keras.layers
-ROWS = 44  # two batches and a short last one
-X, Y = normal(ROWS, 6), normal(ROWS, 3, seed=2)
-WEIGHTS = np.random.default_rng(5).uniform(0, 2, ROWS).astype("float32")
-LABELS, WORDS = classes(ROWS, 3), classes(ROWS * 7, 9, seed=4).reshape(ROWS, 7)
-
-
-class Own(L.Layer):
-    """A layer of the program's."""
-
-    def build(self, shape: Any) -> None:
-        self.w = self.add_weight(shape=(shape[-1], 5), name="w")
-
-    def call(self, inputs: Any) -> Any:
-        return keras.ops.tanh(inputs @ self.w)
-
-
-def network(*last: Any, optimizer: Any = "adam", loss: Any = "mse", **more: Any) -> Any:
-    model = keras.Sequential([keras.Input((6,)), Own(), *(last or [L.Dense(3)])])
-    model.compile(optimizer, loss, **more)
-    return model
-
-
-def words(loss: Any, last: int = 4, optimizer: Any = "adam", **more: Any) -> Any:
-    """Masked where a word is 0."""
-    model = keras.Sequential([
-        keras.Input((7,), dtype="int32"), L.Embedding(9, 4, mask_zero=True),
-        L.SimpleRNN(4, return_sequences=True), L.Dense(last),
-    ])  # fmt: skip
-    model.compile(optimizer, loss, **more)
-    return model
 
 
 class Twice(keras.Model):
@@ -68,11 +40,6 @@ def twice() -> Any:
     return model
 
 
-def share(true: Any, predicted: Any) -> Any:
-    """One value for a batch, no mean over samples: told of the whole batch, or wrong."""
-    return keras.ops.max(predicted) - keras.ops.mean(true)
-
-
 def doubled() -> Any:
     policy = {"dtype": "float64"}
     loss = keras.losses.MeanSquaredError(**policy)
@@ -82,13 +49,7 @@ def doubled() -> Any:
     return model
 
 
-def squares(true: Any, predicted: Any) -> Any:
-    return keras.ops.mean(keras.ops.square(true - predicted), axis=-1)
-
-
-CE = keras.losses.SparseCategoricalCrossentropy
-KINDS = {
-    "momentum": Kind(lambda: network(optimizer=keras.optimizers.SGD(0.05, 0.9)), X, Y),
+KINDS = guarded_kinds.KINDS | {
     "sample weights": Kind(
         lambda: network(metrics=["mae"], weighted_metrics=["mse"], jit_compile=False), X, Y,
         weights=WEIGHTS),
@@ -96,21 +57,8 @@ KINDS = {
         lambda: network(L.Dense(3, activation="softmax"), loss="sparse_categorical_crossentropy",
                         metrics=["accuracy", squares_of_classes]),
         X, LABELS, {"class_weight": {0: 1.0, 1: 3.0, 2: 0.2}}),
-    "masks": Kind(lambda: words(CE(from_logits=True), metrics=["accuracy"]), WORDS,
-                  classes(ROWS * 7, 4).reshape(ROWS, 7)),
-    "masks and weights": Kind(
-        lambda: words(CE(from_logits=True, reduction="mean_with_sample_weight"),
-                      optimizer=keras.optimizers.Adagrad(0.05)),
-        WORDS, classes(ROWS * 7, 4).reshape(ROWS, 7),
-        weights=np.random.default_rng(6).uniform(0, 2, (ROWS, 7)).astype("float32")),
-    "labels left out": Kind(lambda: words(CE(from_logits=True, ignore_class=1)), WORDS,
-                            classes(ROWS * 7, 4).reshape(ROWS, 7)),
     "two outputs": Kind(twice, X, {"one": Y, "two": LABELS}, rows=6),
-    "a sum": Kind(lambda: network(loss=keras.losses.MeanAbsoluteError(reduction="sum"),
-                                  optimizer=keras.optimizers.SGD(0.002)), X, Y, rows=1),
-    "a function": Kind(lambda: network(loss=squares, metrics=[share]), X, Y, weights=WEIGHTS),
     "in double precision": Kind(lambda: doubled(), X.astype("float64"), Y.astype("float64")),
-    "eagerly": Kind(lambda: network(run_eagerly=True, metrics=["mae"]), X, Y, epochs=1),
     "several steps at a time": Kind(lambda: network(steps_per_execution=2), X, Y, epochs=1),
 }  # fmt: skip
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 from guarded import installed, own_fit, parts_of
-from torch_models import ON_GPU, X, Y, assert_same, everything, program, values_of
+from guarded_kinds import X, Y
+from torch_models import ON_GPU, assert_same, everything, program, values_of
 
 from plimsoll.guard import sizes as guard_sizes
 from plimsoll.guard.torch_step import TorchStep

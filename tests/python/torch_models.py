@@ -9,13 +9,11 @@ from typing import Any
 import keras
 import numpy as np
 import torch
-from live_models import normal, numbers
+from live_models import numbers
 
 from plimsoll.guard.torch_step import _generators
 
 L, ops = keras.layers, keras.ops
-ROWS = 44  # two batches and a short last one
-X, Y = normal(ROWS, 6), normal(ROWS, 3, seed=2)
 ON_GPU = torch.device(keras.src.backend.torch.core.get_device()).type != "cpu"  # tools/gpu_check
 
 

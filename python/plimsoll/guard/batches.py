@@ -44,3 +44,12 @@ class ArrayPacking:
         own = iter(arrays)
         return self._tree.map_structure(lambda is_there: next(own) if is_there else None,
                                         self._structure)  # fmt: skip
+
+    def unpacked(self, arrays: Arrays) -> tuple[Any, Any, Any]:
+        """x, y and weights of samples, as Keras's steps take them out of its data."""
+        from keras.src.trainers.data_adapters import data_adapter_utils
+
+        found: tuple[Any, Any, Any] = data_adapter_utils.unpack_x_y_sample_weight(
+            self.packed(arrays)
+        )
+        return found

@@ -121,14 +121,6 @@ class JaxStep:
                 found[at] = jnp.bitwise_xor(fixed[at], word.astype(fixed[at].dtype))
         return found
 
-    def _unpacked(self, arrays: Arrays) -> tuple[Any, Any, Any]:
-        from keras.src.trainers.data_adapters import data_adapter_utils
-
-        found: tuple[Any, Any, Any] = data_adapter_utils.unpack_x_y_sample_weight(
-            self.packing.packed(arrays)
-        )
-        return found
-
     def _forward(
         self, trainable: Arrays, fixed: Arrays, x: Any, training: bool
     ) -> tuple[Any, Arrays, Arrays]:
@@ -148,7 +140,7 @@ class JaxStep:
         from keras.src import backend
 
         model = self.model
-        x, y, weight = self._unpacked(arrays)
+        x, y, weight = self.packing.unpacked(arrays)
         y_pred, fixed, added = self._forward(trainable, fixed, x, training)
         mapping = [*zip(model.trainable_variables, trainable),
                    *zip(model.non_trainable_variables, fixed),
@@ -247,7 +239,7 @@ class JaxStep:
         self.gathers = not guard_proof.are_added(model, tree.flatten(y_pred))
         if self.gathers or model._compile_metrics is None:
             return metrics
-        _, y, weight = self._unpacked(arrays)
+        _, y, weight = self.packing.unpacked(arrays)
         with self._metrics_scope(metrics) as scope:
             model._compile_metrics.update_state(y, y_pred, weight)
         return [scope.get_current_value(one) for one in model.metrics_variables]
@@ -302,7 +294,7 @@ class JaxStep:
     ) -> tuple[Any, Arrays]:
         from keras import tree
 
-        x, y, weight = self._unpacked(arrays)
+        x, y, weight = self.packing.unpacked(arrays)
         y_pred = tree.pack_sequence_as(self.traced.structure, seen)
         with self._metrics_scope(metrics) as scope:
             self._trackers(small, rows)
@@ -369,7 +361,7 @@ class JaxStep:
         trainable, fixed = state[0], state[1]
 
         def forward(trainable: Arrays, fixed: Arrays, arrays: Arrays) -> Any:
-            return self._forward(trainable, fixed, self._unpacked(arrays)[0], training)[0]
+            return self._forward(trainable, fixed, self.packing.unpacked(arrays)[0], training)[0]
 
         compiled = self._jit(forward)
         return lambda arrays: compiled(trainable, fixed, arrays)

@@ -186,26 +186,18 @@ class TorchStep:
             before.restore()
             self.zero()
 
-    def _unpacked(self, arrays: Arrays) -> tuple[Any, Any, Any]:
-        from keras.src.trainers.data_adapters import data_adapter_utils
-
-        found: tuple[Any, Any, Any] = data_adapter_utils.unpack_x_y_sample_weight(
-            self.packing.packed(arrays)
-        )
-        return found
-
     def weights_in(self, arrays: Arrays) -> Weights:
         """Of a batch, what its losses may write into."""
         from keras import tree
 
-        given = tree.flatten(self._unpacked(arrays)[2])
+        given = tree.flatten(self.packing.unpacked(arrays)[2])
         return Weights(one for one in given if one is not None)
 
     def _forward(self, arrays: Arrays, training: bool) -> tuple[Any, Any, Any, Any]:
         """x, y, the predictions, and weights of samples for the losses alone."""
         from keras import tree
 
-        x, y, weight = self._unpacked(arrays)
+        x, y, weight = self.packing.unpacked(arrays)
         given = {"training": training} if self.model._call_has_training_arg else {}
         own = tree.map_structure(lambda one: None if one is None else copied(one), weight)
         return x, y, self.model(x, **given), own
@@ -245,7 +237,7 @@ class TorchStep:
             _, y, y_pred, _ = batch
             self.traced.structure = tree.map_structure(lambda _: 0, y_pred)
             seen = [_with_mask(one) for one in tree.flatten(y_pred)]
-            self._tell(y, self._as_predicted(seen), self._unpacked(arrays)[2])
+            self._tell(y, self._as_predicted(seen), self.packing.unpacked(arrays)[2])
         self._end_draws(number)
         return small, seen if self.gathers else []
 
@@ -329,7 +321,7 @@ class TorchStep:
                     metric.update_state(value, sample_weight=rows)
             if not self.gathers:
                 return model.get_metrics_result()
-            x, y, weight = self._unpacked(arrays)
+            x, y, weight = self.packing.unpacked(arrays)
             return model.compute_metrics(x, y, self._as_predicted(seen), sample_weight=weight)
 
     def update(self) -> None:
