@@ -9,17 +9,11 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-MIB = 1 << 20
-FAR = 1e-3  # of the way that the weights have gone
-FEW = 4  # samples at a time of what it is compared with
+from gpu_common import FEW, MIB, Failed, check_trained, data, network, run_tests
 
 # Its name and version, the device, and the bytes that it has; with half of them as a limit.
 LIST = (
@@ -27,10 +21,6 @@ LIST = (
     "print('JAX', jax.__version__, one.platform, 2 * stats.get('bytes_limit', 0), one.device_kind, "
     "sep='|')"
 )
-
-
-class Failed(Exception):
-    """What a check found."""
 
 
 def environment(memory: int, total: int, on_cpu: bool) -> dict[str, str]:
@@ -80,53 +70,6 @@ def gradients(model: Any, x: Any, y: Any) -> list[Any]:
     return sums
 
 
-def check_trained(model: Any, x: Any, y: Any) -> None:
-    """One step on a batch that does not fit, by `fit` with SGD."""
-    import jax
-    import numpy as np
-
-    from plimsoll.guard import decide
-
-    start = [np.array(one.value, "float64") for one in model.trainable_variables]
-    rate = float(model.optimizer.learning_rate)
-    gone = [rate * one for one in gradients(model, x, y)]
-    told = io.StringIO()
-    with contextlib.redirect_stderr(told):
-        model.fit(x, y, batch_size=len(x), epochs=1, verbose=0, shuffle=False)
-    rows = decide._guards[model].rows
-    ours = [np.array(one.value, "float64") for one in model.trainable_variables]
-    apart = [b - (a - c) for a, b, c in zip(start, ours, gone)]
-    far = float(np.sqrt(sum(np.sum(one**2) for one in apart) / sum(np.sum(c**2) for c in gone)))
-    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit", 0) // MIB
-    print(f"{rows} samples at a time of {len(x)} in {limit} MiB, {far:.1e} from the whole gradient")
-    if "does not fit (" not in told.getvalue() or not 0 < rows < len(x):
-        raise Failed(f"expected that memory runs out and a batch of {len(x)} is cut, received "
-                     f"{rows} samples at a time: {told.getvalue()}")  # fmt: skip
-    if not far <= FAR:
-        raise Failed(f"weights are {far:.1e} of their way from where they should be: {FAR} is all")
-
-
-def data(rows: int, *shape: int) -> tuple[Any, Any]:
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    return rng.random((rows, *shape), dtype="float32"), rng.random((rows, 1), dtype="float32")
-
-
-def network(size: int, filters: int) -> Any:
-    import keras
-
-    keras.utils.set_random_seed(3)
-    layers = keras.layers
-    one = keras.Sequential([
-        keras.Input((size, size, 3)), layers.Conv2D(filters, 3, activation="tanh"),
-        layers.Conv2D(filters, 3, activation="tanh"), layers.GlobalAveragePooling2D(),
-        layers.Dense(1),
-    ])  # fmt: skip
-    one.compile(keras.optimizers.SGD(0.1), "mse")
-    return one
-
-
 def resource_exhausted() -> None:
     """A tensor larger than any memory, for more than four samples."""
     begin()
@@ -145,13 +88,15 @@ def resource_exhausted() -> None:
     keras.utils.set_random_seed(3)
     one = keras.Sequential([keras.Input((6,)), Large(), keras.layers.Dense(1)])
     one.compile(keras.optimizers.SGD(0.1), "mse")
-    check_trained(one, *data(16, 6))
+    x, y = data(16, 6)
+    check_trained(one, x, y, gradients(one, x, y))
 
 
 def convolution() -> None:
     """Activations of 4 GiB in 1.5 GiB; buffers of cuDNN among them."""
     begin()
-    check_trained(network(256, 64), *data(64, 256, 256, 3))
+    one, (x, y) = network(256, 64), data(64, 256, 256, 3)
+    check_trained(one, x, y, gradients(one, x, y))
 
 
 def engine() -> None:
@@ -184,23 +129,11 @@ def engine() -> None:
 def faults() -> None:
     """The tests of failures at every phase of a step, on this GPU. Kernels are not searched for,
     and compiled steps are kept from one test to the next: their networks are small."""
-    import plimsoll
-
     chosen = "leaves_nothing or (for_good and fit) or real_failure or seeds or whole_batch"
     with tempfile.TemporaryDirectory() as folder:
-        given = {
-            **os.environ, "PLIMSOLL_BUILD": str(Path(plimsoll.__file__).parents[2]),
-            "XLA_FLAGS": "--xla_gpu_autotune_level=0", "JAX_COMPILATION_CACHE_DIR": folder,
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        }  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "jax_guard_side.py",
-             "-k", chosen],
-            cwd=ROOT / "tests/python", capture_output=True, text=True, env=given,
-        )  # fmt: skip
-    print(done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "nothing ran")
-    if done.returncode:
-        raise Failed(done.stdout[-3000:] + done.stderr[-1000:])
+        run_tests("jax_guard_side.py", chosen, XLA_FLAGS="--xla_gpu_autotune_level=0",
+                  JAX_COMPILATION_CACHE_DIR=folder,
+                  JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0")  # fmt: skip
 
 
 CHECKS: dict[str, Callable[[], None]] = {

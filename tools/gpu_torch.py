@@ -9,16 +9,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-MIB = 1 << 20
-FAR = 1e-3  # of the way that the weights have gone
-FEW = 4  # samples at a time of what it is compared with
+from gpu_common import FEW, MIB, Failed, check_trained, data, network, run_tests
 
 # Its name and version, the device, and the bytes that it has.
 LIST = (
@@ -26,10 +20,6 @@ LIST = (
     "torch.cuda.get_device_properties(0); print('torch', torch.__version__, 'gpu' if there else "
     "'cpu', one.total_memory if there else 0, one.name if there else 'a processor', sep='|')"
 )
-
-
-class Failed(Exception):
-    """What a check found."""
 
 
 def environment(memory: int, total: int, on_cpu: bool) -> dict[str, str]:
@@ -71,38 +61,11 @@ def gradients(model: Any, x: Any, y: Any) -> list[Any]:
     return found
 
 
-def check_trained(model: Any, x: Any, y: Any) -> None:
-    """One step on a batch that does not fit, by `fit` with SGD."""
-    import numpy as np
-    from keras import ops
-
-    from plimsoll.guard import decide
-
-    def weights() -> list[Any]:
-        return [ops.convert_to_numpy(one).astype("float64") for one in model.trainable_variables]
-
-    start, rate = weights(), float(model.optimizer.learning_rate)
-    gone = [rate * one for one in gradients(model, x, y)]
-    told = io.StringIO()
-    with contextlib.redirect_stderr(told):
-        model.fit(x, y, batch_size=len(x), epochs=1, verbose=0, shuffle=False)
-    rows = decide._guards[model].rows
-    apart = [b - (a - c) for a, b, c in zip(start, weights(), gone)]
-    far = float(np.sqrt(sum(np.sum(one**2) for one in apart) / sum(np.sum(c**2) for c in gone)))
-    print(f"{rows} samples at a time of {len(x)}, {far:.1e} from the whole gradient")
-    if "does not fit (" not in told.getvalue() or not 0 < rows < len(x):
-        raise Failed(f"expected that memory runs out and a batch of {len(x)} is cut, received "
-                     f"{rows} samples at a time: {told.getvalue()}")  # fmt: skip
-    if not far <= FAR:
-        raise Failed(f"weights are {far:.1e} of their way from where they should be: {FAR} is all")
-
-
 def resource_exhausted() -> None:
     """A tensor larger than any memory, for more than four samples."""
     begin()
     import keras
     import torch
-    from gpu_jax import data
 
     class Large(keras.layers.Layer):  # type: ignore[misc]
         def call(self, inputs: Any) -> Any:
@@ -113,22 +76,20 @@ def resource_exhausted() -> None:
     keras.utils.set_random_seed(3)
     one = keras.Sequential([keras.Input((6,)), Large(), keras.layers.Dense(1)])
     one.compile(keras.optimizers.SGD(0.1), "mse")
-    check_trained(one, *data(16, 6))
+    x, y = data(16, 6)
+    check_trained(one, x, y, gradients(one, x, y))
 
 
 def convolution() -> None:
     """Activations of 4 GiB in 1.5 GiB; buffers of cuDNN among them."""
     begin()
-    from gpu_jax import data, network
-
-    check_trained(network(256, 64), *data(64, 256, 256, 3))
+    one, (x, y) = network(256, 64), data(64, 256, 256, 3)
+    check_trained(one, x, y, gradients(one, x, y))
 
 
 def engine() -> None:
     """The engine takes nothing over of Keras on torch, which is said."""
     begin()
-    from gpu_jax import data, network
-
     import plimsoll
     from plimsoll import asked
 
@@ -148,18 +109,7 @@ def engine() -> None:
 
 def faults() -> None:
     """The tests of failures at every phase of a step, on this GPU."""
-    import plimsoll
-
-    given = {**os.environ, "PLIMSOLL_BUILD": str(Path(plimsoll.__file__).parents[2])}
-    chosen = "not address_space"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "torch_faults_side.py",
-         "-k", chosen],
-        cwd=ROOT / "tests/python", capture_output=True, text=True, env=given,
-    )  # fmt: skip
-    print(done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "nothing ran")
-    if done.returncode:
-        raise Failed(done.stdout[-3000:] + done.stderr[-1000:])
+    run_tests("torch_faults_side.py", "not address_space")
 
 
 CHECKS: dict[str, Callable[[], None]] = {
