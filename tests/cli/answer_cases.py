@@ -27,7 +27,7 @@ LEAK = """
 import time
 kept = []
 for step in range(60):
-    kept.append(bytearray(b"x" * (1 << 20)))
+    kept.append(bytearray(b"x" * (3 << 20)))
     print("step", step, flush=True)
     time.sleep(0.05)
 """
