@@ -40,6 +40,25 @@ Case sparse_logits(const std::string& name, DType labels, int64_t classes) {
           }};
 }
 
+// Labels are never the blank, which is the last class; steps suffice for labels that repeat.
+Case ctc(const std::string& name, DType labels, bool lengths) {
+  return {
+      .name = name, .build = [=](CaseBuilder& c) {
+        const ValueId z = c.input("z", {Dim::batch(), of(7), of(5)});
+        const ValueId t = c.integers("t", {Dim::batch(), of(3)}, labels, 4);
+        std::vector<ValueId> operands = {z, t};
+        if (lengths) {
+          operands.push_back(c.integers("label_lengths", {Dim::batch()}, DType::kInt32, 4));
+          // 5 or more steps.
+          const ValueId more = c.integers("more", {Dim::batch()}, DType::kInt32, 3);
+          const ValueId real = c.call("cast", {more}, {{"dtype", "float32"}});
+          const ValueId steps = c.call("scale_shift", {real}, {{"scale", 1.0}, {"offset", 5.0}});
+          operands.push_back(c.call("cast", {steps}, {{"dtype", "int32"}}));
+        }
+        c.result(c.call("ctc", operands, {{"blank", int64_t{4}}}));
+      }};
+}
+
 }  // namespace
 
 std::vector<Case> loss_cases() {
@@ -88,6 +107,8 @@ std::vector<Case> loss_cases() {
              c.result(c.call("circle", {p, t},
                              {{"gamma", 2.0}, {"margin", 0.3}, {"remove_diagonal", true}}));
            }},
+      ctc("ctc", DType::kInt32, false),
+      ctc("ctc_with_lengths", DType::kInt64, true),
       sparse("sparse_categorical_crossentropy", DType::kInt64),
       sparse("sparse_categorical_crossentropy_of_bytes", DType::kUInt8),
       sparse_logits("sparse_crossentropy", DType::kInt64, 10),

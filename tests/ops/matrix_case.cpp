@@ -33,6 +33,21 @@ Case solve(const std::string& triangle, bool transposed) {
                    }});
 }
 
+// Either factor or both, which the loss sees at once.
+Case qr(const std::string& name, bool square, bool first, bool second) {
+  return loosened({.name = name, .build = [=](CaseBuilder& c) {
+                     const ValueId a = c.input("a", {Dim::batch(), of(square ? 3 : 5), of(3)});
+                     const graph::NodeId node = c.builder().add("qr", "qr", {a});
+                     const std::vector<ValueId> both = c.builder().graph().node(node).outputs;
+                     if (first && second) {
+                       c.result(c.call("batch_matmul", {both[0], c.call("activation", {both[1]},
+                                                                        {{"kind", "tanh"}})}));
+                     } else {
+                       c.result(both[first ? 0 : 1]);
+                     }
+                   }});
+}
+
 Case log_determinant() {
   return loosened({.name = "log_determinant", .build = [](CaseBuilder& c) {
                      const graph::NodeId node =
@@ -46,11 +61,20 @@ Case log_determinant() {
 
 std::vector<Case> matrix_cases() {
   return {
-      of_matrix("cholesky"), of_matrix("determinant"),
-      of_matrix("inverse"),  of_matrix("triangle", {{"of", "lower"}}),
-      log_determinant(),     solve("none", false),
-      solve("none", true),   solve("lower", false),
-      solve("upper", true),  solve("upper", false),
+      of_matrix("cholesky"),
+      of_matrix("determinant"),
+      of_matrix("inverse"),
+      of_matrix("triangle", {{"of", "lower"}}),
+      log_determinant(),
+      qr("qr", false, true, true),
+      qr("qr_q", false, true, false),
+      qr("qr_r", true, false, true),
+      qr("qr_square", true, true, true),
+      solve("none", false),
+      solve("none", true),
+      solve("lower", false),
+      solve("upper", true),
+      solve("upper", false),
   };
 }
 

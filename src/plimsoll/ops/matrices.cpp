@@ -6,6 +6,10 @@
 //   determinant      A → (B), |A|
 //   log_determinant  A → sign (B), log of the magnitude (B)
 //   inverse          A → A⁻¹
+//   qr               A (B, M, N), M ≥ N → Q (B, M, N), R (B, N, N): Q R = A, the columns of Q of
+//                    length 1 and at right angles, R an upper triangle. By Householder's
+//                    reflections; signs as in TensorFlow (Eigen), gradient by Walter and Lehmann,
+//                    2018
 //   solve            (A, b) {triangle, transposed} → x (B, N, K), A x = b or Aᵀ x = b. Of a
 //   triangle
 //                    "lower" or "upper" the other elements of A count as 0; "none": the whole
@@ -154,6 +158,81 @@ class Inverse final : public MatrixOp {
   }
 };
 
+// x R⁻ᵀ of an upper triangle R.
+ValueId over_triangle(GradientContext& context, std::string_view name, ValueId x, ValueId r) {
+  graph::GraphBuilder& builder = context.builder();
+  const std::string own = "grad/" + std::string(name);
+  const auto transposed = [&](std::string_view what, ValueId value) {
+    return builder.call("transpose", context.name(own + std::string(what)), {value},
+                        {{"permutation", std::vector<int64_t>{2, 1}}});
+  };
+  const ValueId y = builder.call("solve", context.name(own), {r, transposed("_rows", x)},
+                                 {{"triangle", "upper"}, {"transposed", false}});
+  return transposed("_columns", y);
+}
+
+class Qr final : public MatrixOp {
+ public:
+  Qr() : MatrixOp("qr") {}
+
+  std::vector<ValueType> infer(const NodeTypes& node) const override {
+    expect_operands(node, 1, 1);
+    expect_floating(node, 0);
+    expect_rank(node, 0, 3, 3);
+    const ValueType& a = node.inputs[0];
+    if (!a.shape.has_batch() || a.shape[1].count < a.shape[2].count) {
+      refuse("a matrix for each sample, as high as wide or higher", to_string(a.shape),
+             "Check its shape.");
+    }
+    ValueType r = a;
+    r.shape[1] = a.shape[2];
+    return {a, r};
+  }
+
+  // With L the lower triangle of Qᵀ dQ − dQᵀ Q + R dRᵀ − dR Rᵀ:
+  // dA = Q (dR + L R⁻ᵀ) + (dQ − Q Qᵀ dQ) R⁻ᵀ, of which a square matrix has no second part.
+  void gradient(GradientContext& context) const override {
+    if (!context.wants(0)) return;
+    graph::GraphBuilder& builder = context.builder();
+    const Shape& shape = context.input_type(0).shape;
+    const bool square = shape[1] == shape[2];
+    const ValueId q = context.output(0);
+    const ValueId r = context.output(1);
+    const ValueId dq = context.output_gradient(0);
+    const ValueId dr = context.output_gradient(1);
+    const auto joined = [&](std::string_view op, std::string_view name, ValueId a, ValueId b) {
+      return builder.call(op, context.name(name), {a, b});
+    };
+    const auto turned = [&](std::string_view name, ValueId x) {
+      return joined("subtract", std::string(name) + "_turned", x,
+                    builder.call("transpose", context.name(std::string(name) + "_transposed"), {x},
+                                 {{"permutation", std::vector<int64_t>{2, 1}}}));
+    };
+    ValueId sum;
+    ValueId apart;
+    if (dq.valid()) {
+      const ValueId along = product(context, "along", q, dq, true, false);
+      if (!square) {
+        apart = joined("subtract", "apart", dq, product(context, "within", q, along, false, false));
+      }
+      sum = turned("along", along);
+    }
+    if (dr.valid()) {
+      const ValueId of_r = turned("of_r", product(context, "of_r", r, dr, false, true));
+      sum = sum.valid() ? joined("add", "both", sum, of_r) : of_r;
+    }
+    if (!sum.valid()) return;
+    const ValueId lower = builder.call("triangle", context.name("lower"), {sum}, {{"of", "lower"}});
+    ValueId inner = over_triangle(context, "inner", lower, r);
+    if (dr.valid()) inner = joined("add", "inner_sum", inner, dr);
+    ValueId da = product(context, "grad_q", q, inner, false, false);
+    if (apart.valid()) {
+      da = joined("add", "grad_sum", da, over_triangle(context, "apart", apart, r));
+    }
+    context.set_gradient(0, da);
+  }
+};
+
 class Solve final : public MatrixOp {
  public:
   Solve() : MatrixOp("solve") {}
@@ -222,6 +301,7 @@ void register_matrices(OpRegistry& registry) {
   add_op<Determinant>(registry);
   add_op<Inverse>(registry);
   add_op<LogDeterminant>(registry);
+  add_op<Qr>(registry);
   add_op<Solve>(registry);
   add_op<Triangle>(registry);
 }

@@ -33,6 +33,7 @@ void register_concat(graph::OpRegistry& registry);
 void register_conv(graph::OpRegistry& registry);
 void register_conv2d_pool(graph::OpRegistry& registry);
 void register_count(graph::OpRegistry& registry);
+void register_ctc(graph::OpRegistry& registry);
 void register_dense(graph::OpRegistry& registry);
 void register_dense_crossentropy(graph::OpRegistry& registry);
 void register_dense_grad_update(graph::OpRegistry& registry);

@@ -15,6 +15,7 @@ void register_training(graph::OpRegistry& registry) {
   register_binary_crossentropy(registry);
   register_categorical_crossentropy(registry);
   register_count(registry);
+  register_ctc(registry);
   register_dense_crossentropy(registry);
   register_dense_grad_update(registry);
   register_dense_loss(registry);

@@ -230,6 +230,70 @@ std::unique_ptr<Kernel> make_inverse(const Problem& problem) {
                          });
 }
 
+// The matrix and Q, high as the matrix, and the factor of each reflection.
+Bytes qr_scratch(const Problem& problem) {
+  const Shape& a = problem.inputs[0].shape;
+  return Bytes(8) * (2 * a[1].count * a[2].count + a[2].count);
+}
+
+// Makes the matrix a triangle, and below it the vectors of the reflections, whose first element is
+// 1: H = I − factor v vᵀ.
+void reflect(const Matrix& a, double* factors) {
+  for (int64_t k = 0; k < a.columns; ++k) {
+    double below = 0;
+    for (int64_t i = k + 1; i < a.rows; ++i) below += square(a.at(i, k));
+    factors[k] = 0;
+    if (below <= std::numeric_limits<double>::min()) continue;
+    const double head = a.at(k, k);
+    const double length = std::sqrt(square(head) + below);
+    const double diagonal = head >= 0 ? -length : length;
+    factors[k] = (diagonal - head) / diagonal;
+    for (int64_t i = k + 1; i < a.rows; ++i) a.at(i, k) /= head - diagonal;
+    a.at(k, k) = diagonal;
+    for (int64_t j = k + 1; j < a.columns; ++j) {
+      double sum = a.at(k, j);
+      for (int64_t i = k + 1; i < a.rows; ++i) sum += a.at(i, k) * a.at(i, j);
+      a.at(k, j) -= factors[k] * sum;
+      for (int64_t i = k + 1; i < a.rows; ++i) a.at(i, j) -= factors[k] * sum * a.at(i, k);
+    }
+  }
+}
+
+// The first columns of the product of the reflections.
+void multiply_reflections(const Matrix& a, const double* factors, const Matrix& q) {
+  std::fill_n(q.numbers, q.rows * q.columns, 0.0);
+  for (int64_t i = 0; i < q.columns; ++i) q.at(i, i) = 1;
+  for (int64_t k = a.columns - 1; k >= 0; --k) {
+    for (int64_t j = k; j < q.columns; ++j) {
+      double sum = q.at(k, j);
+      for (int64_t i = k + 1; i < a.rows; ++i) sum += a.at(i, k) * q.at(i, j);
+      q.at(k, j) -= factors[k] * sum;
+      for (int64_t i = k + 1; i < a.rows; ++i) q.at(i, j) -= factors[k] * sum * a.at(i, k);
+    }
+  }
+}
+
+std::unique_ptr<Kernel> make_qr(const Problem& problem) {
+  return for_each_matrix(problem,
+                         [](auto zero, const KernelCall& call, int64_t sample, double* scratch) {
+                           using T = decltype(zero);
+                           const int64_t rows = call.inputs[0].dims[1];
+                           const int64_t columns = call.inputs[0].dims[2];
+                           const Matrix a{scratch, rows, columns};
+                           const Matrix q{scratch + rows * columns, rows, columns};
+                           double* factors = scratch + 2 * rows * columns;
+                           load<T>(call.inputs[0], sample, a);
+                           reflect(a, factors);
+                           if (call.outputs[0].data != nullptr) {
+                             multiply_reflections(a, factors, q);
+                             store<T>(q, call.outputs[0], sample);
+                           }
+                           if (call.outputs[1].data == nullptr) return;
+                           for (int64_t i = 1; i < columns; ++i) std::fill_n(a.row(i), i, 0.0);
+                           store<T>({a.numbers, columns, columns}, call.outputs[1], sample);
+                         });
+}
+
 std::unique_ptr<Kernel> make_solve(const Problem& problem) {
   const bool transposed = problem.attributes.get_bool("transposed", false);
   const std::string triangle = problem.attributes.get_string("triangle", "none");
@@ -278,6 +342,7 @@ constexpr KernelEntry kEntries[] = {
     {"determinant", make_determinant, one_square},
     {"inverse", make_inverse, two_squares},
     {"log_determinant", make_log_determinant, one_square},
+    {"qr", make_qr, qr_scratch},
     {"solve", make_solve, square_and_right},
     {"triangle", make_triangle},
 };

@@ -54,6 +54,7 @@ std::span<const KernelEntry> categorical_kernels();
 std::span<const KernelEntry> constraint_kernels();
 std::span<const KernelEntry> conv_kernels();
 std::span<const KernelEntry> conv2d_pool_kernels();
+std::span<const KernelEntry> ctc_kernels();
 std::span<const KernelEntry> dense_crossentropy_kernels();
 std::span<const KernelEntry> dense_grad_update_kernels();
 std::span<const KernelEntry> dense_kernels();

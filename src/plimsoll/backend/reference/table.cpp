@@ -18,6 +18,7 @@ const KernelEntry* find_kernel(std::string_view op) {
                                constraint_kernels(),
                                conv_kernels(),
                                conv2d_pool_kernels(),
+                               ctc_kernels(),
                                dense_crossentropy_kernels(),
                                dense_grad_update_kernels(),
                                dense_kernels(),
