@@ -363,6 +363,7 @@ class Engine {
     run::StepsRequest request = steps_request(kept);
     request.sample_weights = !arrays.weights.empty();
     request.weight_shapes = data::weight_shapes(*dataset);
+    request.target_shapes = data::target_shapes(*dataset);
     Caller caller(std::move(listener), false);
     double loss = 0;
     {
@@ -461,6 +462,7 @@ class Engine {
     if (kind == run::KeptRequest::Kind::kPredict) request.data += bytes_of_row() * kept.rows;
     const std::shared_ptr<data::Dataset> dataset = dataset_of(arrays, std::nullopt);
     request.weight_shapes = data::weight_shapes(*dataset);
+    request.target_shapes = data::target_shapes(*dataset);
     Caller caller(std::move(listener), false);
     const nb::gil_scoped_release release;
     run_.keep(request, state, caller, [&](train::Session& session) { work(session, *dataset); });

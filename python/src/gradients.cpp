@@ -37,6 +37,7 @@ void Gradients::apply(run::Run& run, run::StepsRequest request, TensorSource& st
                       const Given& given, run::Listener& listener) {
   request.sample_weights = request_.sample_weights;
   request.weight_shapes = request_.weight_shapes;
+  request.target_shapes = request_.target_shapes;
   run.steps_on(request, state, pending(), listener, [&](train::Session& session) {
     request_ = request;
     for (const auto& [weight, array] : given) {

@@ -29,7 +29,7 @@ NEEDS: dict[str, dict[str, Any]] = {
     "num_labels": {"multi_label": True}, "label_weights": {"multi_label": True, "num_labels": 2}
 }  # fmt: skip
 # Bases, and what is given no targets and predictions.
-NO_KINDS = ("CTC", "Loss", "Mean", "MeanMetricWrapper", "Metric", "Sum")
+NO_KINDS = ("Loss", "Mean", "MeanMetricWrapper", "Metric", "Sum")
 
 
 def options_of(cls: type) -> dict[str, inspect.Parameter]:

@@ -90,12 +90,23 @@ void add_unit_weights(Dataset& dataset, const Dataset& like) {
   }
 }
 
-std::vector<std::vector<int64_t>> weight_shapes(const Dataset& dataset) {
+namespace {
+
+std::vector<std::vector<int64_t>> row_shapes(const std::vector<std::shared_ptr<RowSource>>& rows) {
   std::vector<std::vector<int64_t>> shapes;
-  for (const std::shared_ptr<RowSource>& weights : dataset.weights) {
-    shapes.push_back(weights->row_shape());
-  }
+  shapes.reserve(rows.size());
+  for (const std::shared_ptr<RowSource>& source : rows) shapes.push_back(source->row_shape());
   return shapes;
+}
+
+}  // namespace
+
+std::vector<std::vector<int64_t>> weight_shapes(const Dataset& dataset) {
+  return row_shapes(dataset.weights);
+}
+
+std::vector<std::vector<int64_t>> target_shapes(const Dataset& dataset) {
+  return row_shapes(dataset.targets);
 }
 
 std::string describe(const Dataset& dataset) {

@@ -24,6 +24,8 @@ void weight_classes(Dataset& dataset, const std::string& text, bool class_number
 void add_unit_weights(Dataset& dataset, const Dataset& like);
 // The shape of a sample's weights, for each output.
 std::vector<std::vector<int64_t>> weight_shapes(const Dataset& dataset);
+// The shape of a sample's labels, for each output.
+std::vector<std::vector<int64_t>> target_shapes(const Dataset& dataset);
 
 // "32,561 samples of (108) float32 from 3.8 MiB of CSV, 512 KiB resident".
 std::string describe(const Dataset& dataset);

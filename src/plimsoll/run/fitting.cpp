@@ -76,6 +76,7 @@ void Fitting::open_data() {
   key_.data.ahead = data_.train->wants_ahead(settings.batch, shuffle());
   key_.sample_weights = compile.sample_weights;
   key_.weight_shapes = compile.weight_shapes;
+  key_.target_shapes = compile.target_shapes;
 }
 
 // Null where nothing happens at the ends of epochs.

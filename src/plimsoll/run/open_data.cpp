@@ -179,9 +179,24 @@ void name_ports(const layers::Model& model, const layers::CompileOptions& compil
   }
 }
 
-void weigh_samples(const data::Dataset& dataset, layers::CompileOptions& compile) {
+std::vector<std::vector<int64_t>> sequence_shapes(const layers::CompileOptions& compile,
+                                                  std::vector<std::vector<int64_t>> shapes) {
+  std::vector<bool> sequences;
+  for (const layers::Config& loss : compile.losses) {
+    if (!loss.is_null()) sequences.push_back(layers::names_label_sequences(loss));
+  }
+  if (std::ranges::find(sequences, true) == sequences.end()) return {};
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const size_t at = sequences.size() == 1 ? 0 : i;
+    if (at >= sequences.size() || !sequences[at]) shapes[i].clear();
+  }
+  return shapes;
+}
+
+void describe_data(const data::Dataset& dataset, layers::CompileOptions& compile) {
   compile.sample_weights = !dataset.weights.empty();
   compile.weight_shapes = data::weight_shapes(dataset);
+  compile.target_shapes = sequence_shapes(compile, data::target_shapes(dataset));
 }
 
 std::shared_ptr<data::Dataset> open_data(const DataRequest& request, const layers::Model& model,
@@ -215,7 +230,7 @@ OpenedData open_training(const TrainingDataRequest& request, const layers::Model
   if (opened.validation && !opened.validation->weights.empty() && train.weights.empty()) {
     data::add_unit_weights(train, *opened.validation);
   }
-  weigh_samples(train, compile);
+  describe_data(train, compile);
   opened.rows.train = train.row_count();
   opened.memory.held = train.resident_bytes();
   if (opened.validation) {

@@ -43,7 +43,12 @@ struct TrainingDataRequest {
 OpenedData open_training(const TrainingDataRequest& request, const layers::Model& model,
                          layers::CompileOptions& compile, Listener& listener);
 
-// Tells the programs of the data's sample weights and their shapes.
-void weigh_samples(const data::Dataset& dataset, layers::CompileOptions& compile);
+// The labels' shapes of outputs whose losses read sequences of labels, the others' empty; none
+// where no loss does.
+std::vector<std::vector<int64_t>> sequence_shapes(const layers::CompileOptions& compile,
+                                                  std::vector<std::vector<int64_t>> shapes);
+
+// Tells the programs of the data's sample weights, and how those and labels are shaped.
+void describe_data(const data::Dataset& dataset, layers::CompileOptions& compile);
 
 }  // namespace plimsoll::run

@@ -229,6 +229,7 @@ std::unique_ptr<train::Session> Run::prepare(const SessionKey& key, Listener& li
   layers::CompileOptions compile = need_compile("fit");
   compile.sample_weights = key.sample_weights;
   compile.weight_shapes = key.weight_shapes;
+  compile.target_shapes = key.target_shapes;
   compile.accumulates = key.accumulates;
   return make_session(compile, key, listener);
 }
@@ -266,7 +267,7 @@ Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
   refuse_no_rows(settings.batch, dataset->row_count());
   park();
   compile.optimizer = layers::Config();
-  weigh_samples(*dataset, compile);
+  describe_data(*dataset, compile);
   SessionKey key;
   key.settings = settings;
   key.rows.evaluate = dataset->row_count();
@@ -313,7 +314,7 @@ std::shared_ptr<data::Dataset> Run::open(const DataRequest& request, Listener& l
   return open_data(request, model_, need_compile("open"), true, listener);
 }
 
-Run::SessionKey Run::key_of(const StepsRequest& request) {
+Run::SessionKey Run::key_of(const StepsRequest& request) const {
   SessionKey key;
   key.settings = request.settings;
   key.rows.train = request.settings.batch + request.short_batch;
@@ -321,6 +322,7 @@ Run::SessionKey Run::key_of(const StepsRequest& request) {
   key.data.held = request.data;
   key.sample_weights = request.sample_weights;
   key.weight_shapes = request.weight_shapes;
+  if (compile_) key.target_shapes = sequence_shapes(*compile_, request.target_shapes);
   key.accumulates = true;
   return key;
 }
@@ -363,6 +365,7 @@ double Run::step(const StepsRequest& request, data::Dataset& dataset, bool train
   key.data.held = request.data;
   key.sample_weights = request.sample_weights;
   key.weight_shapes = data::weight_shapes(dataset);
+  if (compile_) key.target_shapes = sequence_shapes(*compile_, data::target_shapes(dataset));
   if (session_ == nullptr || key != key_) {
     // Another size of batch in the middle of an epoch: its metrics and draws go on.
     const int64_t steps = session_ == nullptr ? request.seen_steps : session_->steps();
@@ -396,6 +399,7 @@ void Run::keep(const KeptRequest& request, TensorSource& state, Listener& listen
   key.data.held = request.data;
   key.sample_weights = request.sample_weights;
   key.weight_shapes = request.weight_shapes;
+  if (compile_) key.target_shapes = sequence_shapes(*compile_, request.target_shapes);
   try {
     if (session_ != nullptr && key == key_) {
       session_->take_changed(state);
@@ -411,6 +415,7 @@ void Run::keep(const KeptRequest& request, TensorSource& state, Listener& listen
         compile = need_compile("on_batch");
         compile.sample_weights = key.sample_weights;
         compile.weight_shapes = key.weight_shapes;
+        compile.target_shapes = key.target_shapes;
         if (request.kind == Kind::kEvaluate) compile.optimizer = layers::Config();
       }
       auto session = make_session(compile, key, listener);

@@ -58,6 +58,7 @@ struct StepsRequest {
   int64_t short_batch = 0;  // samples of a call with less than settings.batch; 0: there are none
   bool sample_weights = false;
   std::vector<std::vector<int64_t>> weight_shapes{};  // as CompileOptions has them
+  std::vector<std::vector<int64_t>> target_shapes{};  // of all labels (data::target_shapes)
   bool evaluates = true;                              // whether losses alone are asked for too
   Bytes data;                                         // what data sets may hold
   int64_t seen_steps = 0;                             // as in FitRequest
@@ -71,6 +72,7 @@ struct KeptRequest {
   int64_t short_batch = 0;      // as in StepsRequest
   bool sample_weights = false;  // of training and evaluation
   std::vector<std::vector<int64_t>> weight_shapes{};
+  std::vector<std::vector<int64_t>> target_shapes{};
   Bytes data;                   // what data sets and predictions may hold
   bool go_on_counting = false;  // metrics go on, in a new session too
   bool has_state = false;       // the session has state that lies nowhere else: it does not end
@@ -180,11 +182,12 @@ class Run {
     planning::DataMemory data;
     bool sample_weights = false;
     std::vector<std::vector<int64_t>> weight_shapes{};  // as CompileOptions has them
+    std::vector<std::vector<int64_t>> target_shapes{};
     bool accumulates = false;
     friend bool operator==(const SessionKey&, const SessionKey&) = default;
   };
 
-  static SessionKey key_of(const StepsRequest& request);
+  SessionKey key_of(const StepsRequest& request) const;
   const layers::CompileOptions& need_compile(const char* what) const;
   void refuse_while_running(const char* what) const;
   void refuse_no_rows(int64_t batch, int64_t rows) const;

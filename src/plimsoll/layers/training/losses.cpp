@@ -62,6 +62,7 @@ constexpr std::array kRows = {
     Row{LossKind::kGeneralizedCrossentropy, "categorical_generalized_cross_entropy",
         "CategoricalGeneralizedCrossEntropy", ""},
     Row{LossKind::kCircle, "circle", "Circle", ""},
+    Row{LossKind::kCtc, "ctc", "CTC", ""},
     Row{LossKind::kOverlap, "dice", "Dice", ""},
     Row{LossKind::kOverlap, "tversky", "Tversky", ""},
 };
@@ -104,7 +105,19 @@ const Row& row_of(const std::string& name, const ValueType& output) {
 
 bool reads_class_numbers(LossKind kind) {
   return kind == LossKind::kSparseCategoricalCrossentropy ||
-         kind == LossKind::kGeneralizedCrossentropy || kind == LossKind::kCircle;
+         kind == LossKind::kGeneralizedCrossentropy || kind == LossKind::kCircle ||
+         kind == LossKind::kCtc;
+}
+
+// Whether a configuration names a loss of such a kind.
+template <typename Is>
+bool names_loss(const Config& config, Is is) {
+  try {
+    const Row* row = find_row(read_object(config, "loss").name);
+    return row != nullptr && is(row->kind);
+  } catch (const Error&) {
+    return false;  // said where the loss is read
+  }
 }
 
 Reduction read_reduction(OptionReader& options) {
@@ -149,6 +162,7 @@ void read_own_options(OptionReader& options, const Row& row, const ValueType& ou
   const bool focal = loss.kind == LossKind::kBinaryFocalCrossentropy ||
                      loss.kind == LossKind::kCategoricalFocalCrossentropy;
   if (dense) loss.op = row.name;
+  if (loss.kind == LossKind::kCtc) return;
   if (loss.kind == LossKind::kOverlap) return read_overlap(options, row, output, loss);
   if (loss.kind == LossKind::kCircle) {
     loss.attributes.set("gamma", options.number("gamma", 80, 0, kNoBound));
@@ -195,6 +209,13 @@ void check_output(const Loss& loss, const ValueType& output) {
     throw Error(ErrorKind::kModel,
                 fmt::format("{}expected embeddings (B, D), received {}. Add a Flatten after them.",
                             where, to_string(output.shape)));
+  }
+  if (loss.kind == LossKind::kCtc && output.shape.rank() != 3) {
+    throw Error(
+        ErrorKind::kModel,
+        fmt::format("{}expected logits (B, steps, classes), received {}. Let the last layer "
+                    "give the scores of all classes at each step.",
+                    where, to_string(output.shape)));
   }
   if (is_sparse(loss) && output.shape[output.shape.rank() - 1].count < 2) {
     throw Error(
@@ -318,6 +339,8 @@ ValueId add_row_losses(Expansion& expansion, const Loss& loss, const std::string
       return add_overlap(builder, loss, node, prediction, target);
     case LossKind::kCircle:
       return builder.call("circle", node, {prediction, target}, loss.attributes);
+    case LossKind::kCtc:
+      return builder.call("ctc", node, {prediction, target}, {{"blank", int64_t{0}}});
     case LossKind::kGeneralizedCrossentropy:
       return builder.call("generalized_crossentropy", node, {prediction, target}, loss.attributes);
     case LossKind::kMeanSquaredError:
@@ -510,14 +533,7 @@ std::string loss_name(const std::string& name) {
 
 bool is_sparse(const Loss& loss) { return reads_class_numbers(loss.kind); }
 
-bool names_sparse_loss(const Config& config) {
-  try {
-    const Row* row = find_row(read_object(config, "loss").name);
-    return row != nullptr && reads_class_numbers(row->kind);
-  } catch (const Error&) {
-    return false;  // said where the loss is read
-  }
-}
+bool names_sparse_loss(const Config& config) { return names_loss(config, reads_class_numbers); }
 
 Loss read_loss(const Config& config, const ValueType& output, std::vector<Option>* list) {
   const Spelling given = read_object(config, "loss");
@@ -540,8 +556,29 @@ int64_t class_count(const Loss& loss, const ValueType& output) {
   return output.shape[output.shape.rank() - 1].count;
 }
 
-ValueType target_type(const Loss& loss, const ValueType& output) {
+bool reads_label_sequences(const Loss& loss) { return loss.kind == LossKind::kCtc; }
+
+bool names_label_sequences(const Config& config) {
+  return names_loss(config, [](LossKind kind) { return kind == LossKind::kCtc; });
+}
+
+ValueType rows_type(const Loss& loss, const ValueType& output) {
+  if (!reads_label_sequences(loss)) return output;
+  return {output.dtype, Shape({Dim::batch(), Dim::constant(1)})};
+}
+
+ValueType target_type(const Loss& loss, const ValueType& output,
+                      const std::vector<int64_t>& given) {
   if (!is_sparse(loss)) return output;
+  if (reads_label_sequences(loss) && !given.empty()) {
+    if (given.size() != 1 || given[0] < 1) {
+      throw Error(ErrorKind::kData,
+                  fmt::format("loss {}: expected a row of labels for each sample, received labels "
+                              "of shape {}. Pad shorter rows with 0.",
+                              loss.name, to_string(batch_shape(given))));
+    }
+    return {DType::kInt32, batch_shape(given)};
+  }
   std::vector<Dim> dims(output.shape.dims().begin(), output.shape.dims().end() - 1);
   return {DType::kInt32, Shape(std::move(dims))};
 }

@@ -29,6 +29,7 @@ enum class LossKind : uint8_t {
   kGeneralizedCrossentropy,  // of class numbers
   kOverlap,                  // Dice and Tversky
   kCircle,                   // of embeddings and class numbers
+  kCtc,                      // of logits and sequences of class numbers, 0 the blank
   kDense,                    // any other that is one operator on targets of the output's shape
 };
 
@@ -63,7 +64,15 @@ Loss read_loss(const Config& config, const ValueType& output,
 void read_last_axis(OptionReader& options, const ValueType& output);
 
 // What the target of such a loss is: int32 class numbers (B, …), or float32 of the output's shape.
-ValueType target_type(const Loss& loss, const ValueType& output);
+// Sequences of labels (reads_label_sequences) have the length that the data's samples have,
+// `given`; empty: that of the output.
+ValueType target_type(const Loss& loss, const ValueType& output,
+                      const std::vector<int64_t>& given = {});
+bool reads_label_sequences(const Loss& loss);
+// Whether a loss that a file or a command line holds reads them; no, where it is none.
+bool names_label_sequences(const Config& config);
+// A type whose dimensions but the last are those of the loss's rows.
+ValueType rows_type(const Loss& loss, const ValueType& output);
 bool is_sparse(const Loss& loss);
 // Whether it is one number of a whole batch, no mean over its rows.
 bool is_of_whole_batch(const Loss& loss);

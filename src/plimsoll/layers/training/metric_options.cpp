@@ -160,6 +160,12 @@ const Row& row_of(const std::string& name, const Row* known) {
 
 void check_labels(const Row& row, const std::string& name, const Loss& loss) {
   const bool numbers = row.labels == Labels::kClassNumbers;
+  if (reads_label_sequences(loss)) {
+    throw Error(ErrorKind::kModel,
+                "metric " + name +
+                    ": expected labels that belong to rows of the output, received " +
+                    "the sequences of labels of the loss " + loss.name + ". Leave the metric out.");
+  }
   if (row.labels == Labels::kAny || numbers == is_sparse(loss)) return;
   throw Error(ErrorKind::kModel,
               "metric " + name + ": expected " +
@@ -469,7 +475,15 @@ Metric loss_metric(const Spelling& given, const Loss& labels, const ValueType& o
                                        ": expected a value per sample, received a ratio of whole "
                                        "batches. Leave it out: it is no mean over samples.");
   }
-  if (is_sparse(*metric.loss) != is_sparse(labels)) {
+  const bool sequences = reads_label_sequences(*metric.loss);
+  if (sequences && !reads_label_sequences(labels)) {
+    throw Error(ErrorKind::kModel,
+                "metric " + metric.name +
+                    ": expected labels that are sequences, received those of the "
+                    "loss " +
+                    labels.name + ". Leave the metric out.");
+  }
+  if (sequences != reads_label_sequences(labels) || is_sparse(*metric.loss) != is_sparse(labels)) {
     check_labels(Row{"", "", "", is_sparse(*metric.loss) ? Labels::kClassNumbers : kDense, false},
                  metric.name, labels);
   }

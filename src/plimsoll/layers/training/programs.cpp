@@ -233,11 +233,15 @@ class StepBuilder {
   ValueId value_of(Tensor tensor) { return expansion_.as_float32(values_.value(tensor)); }
 
   void add_targets() {
+    const auto given = [](const std::vector<std::vector<int64_t>>& shapes, size_t i) {
+      return i < shapes.size() ? shapes[i] : std::vector<int64_t>();
+    };
     for (const OutputPlan& plan : plans_) {
       const ValueType& output = plan.port->type;
       const int64_t classes = class_count(plan.loss, output);
+      const std::vector<int64_t> shape = given(compile_.target_shapes, targets_.size());
       targets_.push_back(feed(InputRole::kTarget, plan.port->name, plan.port->name + "/target",
-                              target_type(plan.loss, output), classes));
+                              target_type(plan.loss, output, shape), classes));
       inputs_.back().ignored_class = plan.loss.ignored;
     }
     for (size_t i = 0; i < plans_.size(); ++i) {
@@ -246,10 +250,9 @@ class StepBuilder {
         continue;
       }
       const ModelPort& port = *plans_[i].port;
-      const std::vector<int64_t> shape =
-          i < compile_.weight_shapes.size() ? compile_.weight_shapes[i] : std::vector<int64_t>();
       weights_.push_back(feed(InputRole::kSampleWeight, port.name, port.name + "/sample_weight",
-                              weight_type(port.name, port.type, shape)));
+                              weight_type(port.name, rows_type(plans_[i].loss, port.type),
+                                          given(compile_.weight_shapes, i))));
     }
   }
 

@@ -44,6 +44,9 @@ struct CompileOptions {
   bool sample_weights = false;  // programs get one more input per output
   // How one sample's weights are shaped, per output that has a loss; none: one number.
   std::vector<std::vector<int64_t>> weight_shapes{};
+  // How one sample's labels are shaped, per output that has a loss; only of losses of sequences of
+  // labels (losses.h), empty for the others.
+  std::vector<std::vector<int64_t>> target_shapes{};
   bool accumulates = false;  // train programs add gradients up, and there is a program "apply"
   Precision precision = Precision::kOfLayers;
   // Samples whose statistics BatchNormalization takes in training; 0: the whole batch's
