@@ -35,7 +35,7 @@ LACKING: dict[str, dict[str, str]] = {
         "it changes boxes and no image": "MaxNumBoundingBoxes",
         NO_KERNEL: "ContrastLimitedAdaptiveHistogramEqualization RandomElasticTransform",
     },
-    "Losses": {BASE: "Loss", "its labels are sequences of other lengths": "CTC"},
+    "Losses": {BASE: "Loss"},
     "Metrics": {
         BASE: "Metric MeanMetricWrapper",
         "in compile() they take the labels for values": "Mean Sum",
@@ -77,22 +77,10 @@ LACKING_OPERATORS: dict[str, str] = {
     "its results have another axis before the batch's": "ctc_decode",
     "complex numbers": "eig polar view_as_complex view_as_real",
     "other libraries give other signs, and another order, to what it finds": "eigh svd",
-    "no kernels yet; factors of matrices, singular values": "lu_factor matrix_rank pinv qr",
-    "no kernels yet; frames that are cut or added up": """
-    extract_sequences fold istft unfold
-    """,
-    "no kernels yet; parts of a value that are named by where they begin": """
-    slice slice_update
-    """,
-    "no kernels yet; numbers kept within a type's": "saturate_cast",
+    "no kernels yet; singular values, pivots": "lu_factor matrix_rank pinv",
+    "no kernels yet; frames that are added up": "istft",
     "no kernels yet; bits of floating-point numbers": "nextafter view",
-    "no kernels yet for kernels that the file holds; a layer does it": """
-    conv conv_transpose depthwise_conv separable_conv
-    """,
-    "no kernels yet between layers; a loss or a metric does it": """
-    binary_crossentropy categorical_crossentropy in_top_k sparse_categorical_crossentropy
-    """,
-    "no kernels yet; its labels are sequences of other lengths": "ctc_loss",
+    "no kernels yet for kernels that the file holds; a layer does it": "conv_transpose",
 }
 
 X: Any = keras.Input((4, 4))

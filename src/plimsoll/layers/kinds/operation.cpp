@@ -141,17 +141,22 @@ constexpr const char* kOptions[] = {"alpha",
                                     "decimals",
                                     "default_value",
                                     "destination",
+                                    "dilation",
+                                    "dilation_rate",
                                     "dtype",
                                     "dx",
                                     "epsilon",
                                     "equal_nan",
                                     "fft_length",
+                                    "from_logits",
                                     "indices_or_sections",
                                     "invert",
                                     "is_causal",
                                     "k",
                                     "keepdims",
+                                    "kernel_size",
                                     "lower",
+                                    "mask_index",
                                     "max_value",
                                     "method",
                                     "mode",
@@ -173,10 +178,12 @@ constexpr const char* kOptions[] = {"alpha",
                                     "rms_scaling",
                                     "sequence_length",
                                     "sequence_stride",
+                                    "shape",
                                     "shift",
                                     "side",
                                     "source",
                                     "sparse",
+                                    "stride",
                                     "strides",
                                     "subscripts",
                                     "threshold",
@@ -202,10 +209,10 @@ std::string_view find(const std::array<Named, N>& table, std::string_view operat
 }
 
 // Operators that lie in files of their own.
-std::array<std::span<const OperationRow>, 10> families() {
-  return {fold_operations(),    integer_operations(), item_operations(),    map_operations(),
-          matrix_operations(),  move_operations(),    network_operations(), order_operations(),
-          product_operations(), spectrum_operations()};
+std::array<std::span<const OperationRow>, 12> families() {
+  return {fold_operations(),  integer_operations(), item_operations(),     loss_operations(),
+          map_operations(),   matrix_operations(),  move_operations(),     network_operations(),
+          order_operations(), product_operations(), spectrum_operations(), window_operations()};
 }
 
 MakeOperation find_family(std::string_view operation) {

@@ -86,10 +86,11 @@ struct OperationRow {
   MakeOperation make;
 };
 
-// Indices; elementwise functions; of integers; axes moved, cut and joined; axes folded; the order
-// of elements; products; the matrices of samples; what keras.ops.nn has for networks; transforms to
-// frequencies.
+// Indices; losses; elementwise functions; of integers; axes moved, cut and joined; axes folded; the
+// order of elements; products; the matrices of samples; what keras.ops.nn has for networks;
+// transforms to frequencies; windows that slide.
 std::span<const OperationRow> item_operations();
+std::span<const OperationRow> loss_operations();
 std::span<const OperationRow> map_operations();
 std::span<const OperationRow> integer_operations();
 std::span<const OperationRow> move_operations();
@@ -99,6 +100,7 @@ std::span<const OperationRow> product_operations();
 std::span<const OperationRow> matrix_operations();
 std::span<const OperationRow> network_operations();
 std::span<const OperationRow> spectrum_operations();
+std::span<const OperationRow> window_operations();
 
 // Elements of a sample that an operator may make; more is refused as a size that nobody means.
 inline constexpr int64_t kMostElements = int64_t{1} << 40;

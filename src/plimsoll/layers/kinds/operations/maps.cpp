@@ -266,6 +266,55 @@ Values select_first(const OperationCall& call) {
   return {y};
 }
 
+// The least or greatest number of a type that is one of another, as Keras counts: where rounding
+// leads beyond it, the next one towards 0.
+double bound_of(DType to, bool least) {
+  using Limits = std::numeric_limits<float>;
+  switch (to) {
+    case DType::kBool:
+      return least ? 0 : 1;
+    case DType::kUInt8:
+      return least ? 0 : 255;
+    case DType::kInt8:
+      return least ? -128 : 127;
+    case DType::kInt32:
+      return least ? -2147483648.0 : 2147483520.0;
+    case DType::kInt64:
+      return least ? -9223372036854775808.0 : 9223371487098961920.0;
+    case DType::kFloat16:
+      return least ? -65504 : 65504;
+    case DType::kBFloat16:
+      return (least ? -1 : 1) * 3.38953138925153547590470800371487866880e38;
+    default:
+      return least ? static_cast<double>(Limits::lowest()) : static_cast<double>(Limits::max());
+  }
+}
+
+// What lies beyond the numbers of a type becomes the last of them.
+Values saturated(const OperationCall& call) {
+  LayerContext& context = call.context();
+  ValueId x = call.only();
+  const DType from = context.type(x).dtype;
+  const Config& name = call.option("dtype");
+  if (!name.is_string()) call.refuse("a type", name.to_json());
+  const DType to = parse_dtype(name.as_string());
+  const bool narrow = to == DType::kBool || to == DType::kUInt8 || to == DType::kInt8;
+  if (!is_floating(from) && !narrow) {
+    if (from == DType::kInt64 && to == DType::kInt32) {
+      call.refuse("int8, uint8 or bool from int64", "int32", "Cast the values by ops.cast.");
+    }
+    return {as_dtype(context, x, to)};  // every number of the one is one of the other
+  }
+  // Numbers that float32 would round lie far beyond what is narrow.
+  x = as_real(context, x);
+  for (const bool least : {false, true}) {
+    const Operand bound{ValueId(), bound_of(to, least)};
+    x = combined(context, least ? "maximum" : "minimum", x,
+                 as_value(context, bound, DType::kFloat32));
+  }
+  return {as_dtype(context, x, to)};
+}
+
 constexpr OperationRow kRows[] = {
     {"Angle", of_complex},
     {"Arctan2", binary},
@@ -292,6 +341,7 @@ constexpr OperationRow kRows[] = {
     {"Isposinf", classified},
     {"Isreal", all_true},
     {"Ldexp", load_exponent},
+    {"SaturateCast", saturated},
     {"Signbit", sign_bit},
     {"Logaddexp", binary},
     {"Logaddexp2", binary},

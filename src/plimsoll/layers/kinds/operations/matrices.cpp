@@ -79,6 +79,23 @@ Values inverse(const OperationCall& call) {
   return {call.context().emit("inverse", {square(call, call.only_real())})};
 }
 
+Values factors(const OperationCall& call) {
+  LayerContext& context = call.context();
+  const ValueId x = call.only_real();
+  const Dims dims = dims_of(context, x);
+  const Config& mode = call.option("mode");
+  const bool complete = mode.is_string() && mode.as_string() == "complete";
+  if (dims.size() != 2 || dims[0] < dims[1]) {
+    call.refuse("a matrix for each sample, as high as wide or higher",
+                to_string(context.type(x).shape), "Take the factors of its transpose.");
+  }
+  if (complete && dims[0] != dims[1]) {
+    call.refuse("mode reduced of a matrix that is higher than wide", "complete",
+                "Further columns of Q have no gradient.");
+  }
+  return context.emit_all("qr", {x});
+}
+
 Values solve(const OperationCall& call) {
   LayerContext& context = call.context();
   if (call.inputs().size() != 2) {
@@ -100,13 +117,10 @@ Values solve(const OperationCall& call) {
 }
 
 constexpr OperationRow kRows[] = {
-    {"Cholesky", cholesky},
-    {"CholeskyInverse", cholesky_inverse},
-    {"Det", determinant},
-    {"Inv", inverse},
-    {"Logdet", log_of_definite},
-    {"Slogdet", log_determinant},
-    {"Solve", solve},
+    {"Cholesky", cholesky},       {"CholeskyInverse", cholesky_inverse},
+    {"Det", determinant},         {"Inv", inverse},
+    {"Logdet", log_of_definite},  {"Qr", factors},
+    {"Slogdet", log_determinant}, {"Solve", solve},
     {"SolveTriangular", solve},
 };
 

@@ -15,6 +15,7 @@ using Dims = std::vector<int64_t>;
 
 // Parts that one operator may give or take.
 constexpr int64_t kMostParts = 4096;
+constexpr std::string_view kNotMixed = "Samples are not mixed.";
 
 int rank_of(const OperationCall& call, ValueId x) { return call.context().type(x).shape.rank(); }
 
@@ -565,6 +566,86 @@ Values take(const OperationCall& call) {
   return {reshaped(context, taken(context, x, axis, numbers), result)};
 }
 
+// The first places of a part, 0 for the batch. `extents`: of the part; as TensorFlow has it
+// (`moved`), a part that would reach beyond the end begins earlier.
+Dims starts_of(const OperationCall& call, ValueId x, const Dims& extents, bool moved) {
+  const Dims dims = dims_of(call.context(), x);
+  const Config& given = call.argument(1, "start_indices");
+  const Config* inner = given.is_object() ? given.find("config") : nullptr;
+  const Config* list = inner != nullptr ? inner->find("value") : &given;
+  Dims shape;
+  Dims starts;
+  flatten(call, list == nullptr ? given : *list, 0, shape, starts);
+  if (shape.size() != 1 || starts.size() != dims.size() + 1 || starts[0] != 0) {
+    call.refuse("a number for each axis, 0 for the batch", given.to_json().substr(0, 80),
+                kNotMixed);
+  }
+  starts.erase(starts.begin());
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (moved) starts[d] = std::clamp<int64_t>(starts[d], 0, dims[d] - extents[d]);
+    if (starts[d] < 0 || starts[d] > dims[d] - extents[d]) {
+      call.refuse(fmt::format("a part within {}", dims[d]), std::to_string(starts[d]));
+    }
+  }
+  return starts;
+}
+
+Values slice(const OperationCall& call) {
+  ValueId x = call.only();
+  const Dims dims = dims_of(call.context(), x);
+  Dims shape = call.integers("shape");
+  if (shape.size() != dims.size() + 1 || shape[0] != -1) {
+    call.refuse("an extent for each axis, -1 for the batch", call.option("shape").to_json(),
+                kNotMixed);
+  }
+  shape.erase(shape.begin());
+  Dims least = shape;  // of an extent that goes on to the end no more than this is known
+  for (int64_t& one : least) one = std::max<int64_t>(one, 1);
+  const Dims starts = starts_of(call, x, least, false);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const int64_t count = shape[d] == -1 ? dims[d] - starts[d] : shape[d];
+    if (count < 1) call.refuse("a part with elements", call.option("shape").to_json());
+    x = sliced(call.context(), x, static_cast<int64_t>(d) + 1, starts[d], count);
+  }
+  return {x};
+}
+
+// x with a part replaced: of the first axis of `axis` and behind, what lies before and after stays.
+ValueId with_part(LayerContext& context, ValueId x, ValueId part, const Dims& starts,
+                  int64_t axis) {
+  const Dims dims = dims_of(context, x);
+  if (axis > static_cast<int64_t>(dims.size())) return part;
+  const auto at = static_cast<size_t>(axis - 1);
+  const int64_t count = dims_of(context, part)[at];
+  const int64_t end = starts[at] + count;
+  Values parts;
+  if (starts[at] > 0) parts.push_back(sliced(context, x, axis, 0, starts[at]));
+  const ValueId inner = sliced(context, x, axis, starts[at], count);
+  parts.push_back(with_part(context, inner, part, starts, axis + 1));
+  if (end < dims[at]) parts.push_back(sliced(context, x, axis, end, dims[at] - end));
+  return joined(context, parts, axis);
+}
+
+Values update_slice(const OperationCall& call) {
+  LayerContext& context = call.context();
+  const ValueId x = call.operand(call.argument(0, "inputs")).value;
+  const ValueId part = call.operand(call.argument(2, "updates")).value;
+  for (ValueId one : {x, part}) {
+    if (!one.valid() || !context.type(one).shape.has_batch()) {
+      call.refuse("two values of the model", "a constant", "Its first axis would be the batch's.");
+    }
+  }
+  const Dims dims = dims_of(context, x);
+  const Dims extents = dims_of(context, part);
+  bool fits = dims.size() == extents.size();
+  for (size_t d = 0; fits && d < dims.size(); ++d) fits = extents[d] <= dims[d];
+  if (!fits || context.type(x).dtype != context.type(part).dtype) {
+    call.refuse(fmt::format("a part of {}", to_string(context.type(x).shape)),
+                to_string(context.type(part).shape));
+  }
+  return {with_part(context, x, part, starts_of(call, x, extents, true), 1)};
+}
+
 constexpr OperationRow kRows[] = {
     {"Append", append},
     {"ArraySplit", split},
@@ -583,6 +664,8 @@ constexpr OperationRow kRows[] = {
     {"Repeat", repeat},
     {"Roll", roll},
     {"Rot90", rotate},
+    {"Slice", slice},
+    {"SliceUpdate", update_slice},
     {"SpaceToDepth", depth_and_space},
     {"Split", split},
     {"Squeeze", squeeze},

@@ -1,0 +1,221 @@
+"""Losses and windows of keras.ops between layers, parts of values, factors: against Keras.
+
+What has a gradient stands behind a layer with weights and is compared by one step in float64.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from harness import Case, assert_one_step, run_plimsoll
+from keras import layers as L
+from keras import ops
+from sequence_cases import floats, functional
+
+Call = Callable[[Any], Any]
+SHAPE = (5, 4)
+IMAGE = (7, 6, 4)
+RNG = np.random.default_rng(11)
+
+
+def on(call: Call, shape: tuple[int, ...] = SHAPE) -> Case:
+    return Case(functional([shape], call), floats(*shape), floats(3), "mse")
+
+
+def drawn(*shape: int) -> np.ndarray:
+    return RNG.normal(0, 0.5, shape).astype("float32")
+
+
+def trained(x: Any) -> Any:
+    return L.Dense(4)(x)
+
+
+def classes(x: Any) -> Any:
+    return ops.cast(ops.minimum(ops.abs(x[..., 0]) * 2.0, 3.0), "int32")
+
+
+def losses() -> dict[str, Case]:
+    probable = lambda x: L.Dense(4, activation="softmax")(x)  # noqa: E731
+    likely = lambda x: L.Dense(4, activation="sigmoid")(x)  # noqa: E731
+    shares = lambda x: 0.1 + 0.8 * L.Dense(4, activation="sigmoid")(x)  # noqa: E731
+    other = lambda x: L.Dense(4, activation="softmax")(ops.sin(x))  # noqa: E731
+    return {
+        "binary of a sigmoid": on(lambda x: ops.binary_crossentropy(other(x), likely(x))),
+        "binary of numbers": on(lambda x: ops.binary_crossentropy(other(x), shares(x))),
+        "binary of logits": on(
+            lambda x: ops.binary_crossentropy(other(x), trained(x), from_logits=True)
+        ),
+        "categorical of a softmax": on(
+            lambda x: ops.categorical_crossentropy(other(x), probable(x))
+        ),
+        "categorical of numbers": on(lambda x: ops.categorical_crossentropy(other(x), shares(x))),
+        "categorical of logits": on(
+            lambda x: ops.categorical_crossentropy(other(x), trained(x), from_logits=True)
+        ),
+        "categorical of an inner axis": on(
+            lambda x: (
+                ops.categorical_crossentropy(
+                    ops.transpose(other(x), (0, 2, 1)), ops.transpose(shares(x), (0, 2, 1)), axis=1
+                )
+                * trained(x)[:, 0, :1]
+            )
+        ),
+        "sparse of a softmax": on(
+            lambda x: ops.sparse_categorical_crossentropy(classes(x), probable(x))
+        ),
+        "sparse of numbers": on(
+            lambda x: ops.sparse_categorical_crossentropy(classes(x)[..., None], shares(x))
+        ),
+        "sparse of logits": on(
+            lambda x: ops.sparse_categorical_crossentropy(classes(x), trained(x), from_logits=True)
+        ),
+    }
+
+
+def convolutions() -> dict[str, Case]:
+    of_image = lambda call: on(lambda x: call(trained(x)), IMAGE)  # noqa: E731
+    of_series = lambda call: on(lambda x: call(trained(x)), (9, 4))  # noqa: E731
+    plane, line, cube = drawn(3, 2, 4, 5), drawn(3, 4, 5), drawn(2, 2, 2, 4, 3)
+    each, series = drawn(3, 3, 4, 2), drawn(3, 4, 2)
+    point = drawn(1, 1, 8, 3)
+    return {
+        "conv": of_image(lambda x: ops.conv(x, plane)),
+        "conv same": of_image(lambda x: ops.conv(x, plane, strides=2, padding="same")),
+        "conv dilated": of_image(lambda x: ops.conv(x, plane, dilation_rate=(2, 1))),
+        "conv of a series": of_series(lambda x: ops.conv(x, line, strides=2)),
+        "conv of a volume": on(lambda x: ops.conv(trained(x), cube), (4, 3, 5, 4)),
+        "depthwise_conv": of_image(lambda x: ops.depthwise_conv(x, each, padding="same")),
+        "depthwise_conv of a series": of_series(lambda x: ops.depthwise_conv(x, series)),
+        "separable_conv": of_image(lambda x: ops.separable_conv(x, each, point, strides=2)),
+    }
+
+
+def channels_first(x: Any) -> Any:
+    return ops.transpose(trained(x), (0, 3, 1, 2))
+
+
+def windows() -> dict[str, Case]:
+    unfold = lambda *given, **more: on(  # noqa: E731
+        lambda x: ops.unfold(channels_first(x), *given, **more), IMAGE
+    )
+
+    def fold(size: Any, window: Any, channels: int, **more: Any) -> Case:
+        def call(x: Any) -> Any:
+            columns = ops.unfold(channels_first(x), window, **more)
+            return ops.fold(columns * columns, size, window, **more)
+
+        return on(call, IMAGE)
+
+    return {
+        "unfold": unfold(2),
+        "unfold of a border": unfold((3, 2), padding=(1, 2)),
+        "unfold apart": unfold(2, stride=(2, 3), dilation=(2, 1)),
+        "unfold of a row": unfold((1, 6)),
+        "fold": fold((7, 6), 2, 4),
+        "fold of a border": fold((7, 6), (3, 2), 4, padding=(1, 1)),
+        "fold apart": fold((7, 6), 2, 4, stride=(2, 3), dilation=(2, 1)),
+        "extract_sequences": on(lambda x: ops.extract_sequences(trained(x), 3, 1)),
+        "extract_sequences apart": on(lambda x: ops.extract_sequences(L.Dense(11)(x), 3, 2)),
+    }
+
+
+def parts() -> dict[str, Case]:
+    return {
+        "slice": on(lambda x: ops.slice(trained(x), [0, 1, 2], [-1, 3, 2])),
+        "slice to the end": on(lambda x: ops.slice(trained(x), [0, 2, 0], [-1, -1, 3])),
+        "slice_update": on(
+            lambda x: ops.slice_update(trained(x), [0, 1, 2], ops.tanh(trained(x)[:, :3, :2]))
+        ),
+        "slice_update beyond the end": on(
+            lambda x: ops.slice_update(trained(x), [0, 4, 0], ops.tanh(trained(x)[:, :3]))
+        ),
+        "saturate_cast": on(lambda x: ops.saturate_cast(trained(x), "float32")),
+        "qr": on(lambda x: ops.matmul(*ops.qr(trained(x)[:, :, :3])) * trained(x)[:, :, :1]),
+        "Q of qr": on(lambda x: ops.qr(trained(x)[:, :, :3])[0]),
+        "R of qr": on(lambda x: ops.qr(trained(x)[:, :4])[1]),
+        "qr complete": on(lambda x: ops.qr(trained(x)[:, :4], mode="complete")[0]),
+    }
+
+
+CASES = losses() | convolutions() | windows() | parts()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_step(name: str, tmp_path: Path) -> None:
+    assert_one_step(tmp_path, CASES[name])
+
+
+def predicted(folder: Path, call: Call, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What Plimsoll and Keras predict."""
+    x = keras.Input(values.shape[1:], dtype=values.dtype.name)
+    model = keras.Model(x, call(x))
+    model.save(folder / "model.keras")
+    np.save(folder / "x.npy", values)
+    run_plimsoll("predict", folder / "model.keras", "--data", folder / "x.npy", "--output",
+                 folder / "y.npy")  # fmt: skip
+    return np.load(folder / "y.npy"), np.asarray(model(values))
+
+
+LARGE = np.array([[3.7, -2.2, 300, -300], [1e12, -1e12, 127.5, 0.4], [np.inf, -np.inf, 1, 2]],
+                 "float32")  # fmt: skip
+
+
+@pytest.mark.parametrize("to", ["int8", "uint8", "int32", "bool", "float32"])
+@pytest.mark.parametrize("of", ["float32", "int32"])
+def test_saturate_cast(of: str, to: str, tmp_path: Path) -> None:
+    values = LARGE if of == "float32" else np.array([[300, -300], [2**31 - 1, -(2**31)]], of)
+    ours, theirs = predicted(tmp_path, lambda x: ops.saturate_cast(x, to), values)
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_in_top_k(k: int, tmp_path: Path) -> None:
+    """Scores that are alike count as one place; what is no finite number is in no place."""
+    scores = np.array([[1, 2, 3, 0], [2, 2, 2, 2], [0, 3, 3, 1], [1, np.nan, 0, 2],
+                       [np.inf, 1, 2, 3], [4, 1, 0, 2]], "float32")  # fmt: skip
+    numbers = np.array([2, 0, 1, 3, 3, 3], "float32")[:, None]
+    values = np.concatenate([scores, numbers], axis=1)
+    ours, theirs = predicted(
+        tmp_path, lambda x: ops.in_top_k(ops.cast(x[:, 4], "int32"), x[:, :4], k), values
+    )
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_signs_of_factors(tmp_path: Path) -> None:
+    """Columns that are 0, or 0 but for their head, have the signs that TensorFlow gives them."""
+    values = np.array([[[2, 1], [0, 3]], [[-2, 1], [0, -3]], [[0, 1], [0, 0]], [[3, 1], [4, -1]]],
+                      "float32")  # fmt: skip
+    for place in (0, 1):
+        ours, theirs = predicted(tmp_path, lambda x, at=place: ops.qr(x)[at], values)
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+REFUSED: dict[str, tuple[Call, str]] = {
+    "a part of the batch": (lambda x: ops.slice(x, [1, 0, 0], [1, 2, 2]), "-1 for the batch"),
+    "a part that begins elsewhere in the batch": (
+        lambda x: ops.slice_update(x, [1, 0, 0], x[:, :2]), "0 for the batch"
+    ),
+    "a wide matrix": (lambda x: ops.qr(ops.transpose(x, (0, 2, 1)))[0], "as high as wide"),
+    "further columns": (lambda x: ops.qr(x, mode="complete")[0], "mode reduced"),
+    "a kernel of the model": (
+        lambda x: ops.conv(x, ops.reshape(x, (5, 4, -1))), "rank 3 that the file holds"
+    ),
+    "a target of another shape": (
+        lambda x: ops.in_top_k(ops.cast(x[:, :, 0], "int32"), x[:, 0], 1),
+        "a class number for each row",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name: str, tmp_path: Path) -> None:
+    call, words = REFUSED[name]
+    x = keras.Input(SHAPE)
+    keras.Model(x, call(x)).save(tmp_path / "model.keras")
+    done = run_plimsoll("check", tmp_path / "model.keras", check=False)
+    assert done.returncode == 4
+    assert words in done.stdout + done.stderr, done.stdout + done.stderr
