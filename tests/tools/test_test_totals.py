@@ -25,7 +25,8 @@ def test_reports_are_added_up(tmp_path):
 
 
 def test_failures_and_errors_fail(tmp_path):
-    assert totals(tmp_path, one=PASSED + FAILED + ERROR) == (1, ["1 passed, 2 failed"])
+    expected = (1, ["failed: A.b", "failed: A.c", "1 passed, 2 failed"])
+    assert totals(tmp_path, one=PASSED + FAILED + ERROR) == expected
 
 
 def test_skipped_tests_are_named_with_their_reason(tmp_path):
@@ -41,3 +42,22 @@ def test_an_unreadable_report_fails(tmp_path):
     (tmp_path / "broken.xml").write_text("<testsuites>")
     code, lines = totals(tmp_path, one=PASSED)
     assert (code, lines[-1]) == (1, "1 passed, 1 failed")
+
+
+def test_what_passes_when_run_again_is_named(tmp_path):
+    named = "passed only when it ran again, alone: A.b"
+    reports = {"one": PASSED + FAILED, "one.again": PASSED.replace('"a"', '"b"')}
+    assert totals(tmp_path, **reports) == (0, [named, "2 passed, 0 failed"])
+
+
+def test_what_fails_again_fails_once(tmp_path):
+    reports = {"one": PASSED + FAILED, "one.again": FAILED}
+    assert totals(tmp_path, **reports) == (1, ["failed: A.b", "1 passed, 1 failed"])
+
+
+def test_many_that_fail_at_first_fail(tmp_path):
+    names = [f'"b{i}"' for i in range(4)]
+    first = "".join(FAILED.replace('"b"', name) for name in names)
+    again = "".join(PASSED.replace('"a"', name) for name in names)
+    code, lines = totals(tmp_path, **{"one": PASSED + first, "one.again": again})
+    assert (code, lines[-1]) == (1, "1 passed, 4 failed")
