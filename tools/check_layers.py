@@ -73,7 +73,7 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
         "training": ("model",),
         "kinds": ("model",),
     },
-    "layers/kinds": {"image": (), "operations": (), "sequence": ("image",)},
+    "layers/kinds": {"image": (), "operations": ("image",), "sequence": ("image",)},
     "ops": {"fuse": ("image", "training"), "image": (), "norm": (), "training": ()},
     "plan": {
         "core": (),

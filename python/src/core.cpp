@@ -25,7 +25,6 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/process_memory.h"
-#include "data/dataset_stages.h"
 #include "formats/keras/live_model.h"
 #include "gradients.h"
 #include "layers/training/optimizers.h"
@@ -362,8 +361,7 @@ class Engine {
     const std::shared_ptr<data::Dataset> dataset = dataset_of(arrays, std::nullopt);
     run::StepsRequest request = steps_request(kept);
     request.sample_weights = !arrays.weights.empty();
-    request.weight_shapes = data::weight_shapes(*dataset);
-    request.target_shapes = data::target_shapes(*dataset);
+    describe_rows(*dataset, request);
     Caller caller(std::move(listener), false);
     double loss = 0;
     {
@@ -461,8 +459,7 @@ class Engine {
     request.data = kKeptData;
     if (kind == run::KeptRequest::Kind::kPredict) request.data += bytes_of_row() * kept.rows;
     const std::shared_ptr<data::Dataset> dataset = dataset_of(arrays, std::nullopt);
-    request.weight_shapes = data::weight_shapes(*dataset);
-    request.target_shapes = data::target_shapes(*dataset);
+    describe_rows(*dataset, request);
     Caller caller(std::move(listener), false);
     const nb::gil_scoped_release release;
     run_.keep(request, state, caller, [&](train::Session& session) { work(session, *dataset); });

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/tensor_io.h"
 #include "data/dataset.h"
+#include "data/dataset_stages.h"
 
 namespace plimsoll::python {
 
@@ -95,5 +96,12 @@ struct Arrays {
 // `order`: rows by their positions, as int64; none: as they lie. Throws kData where numbers of rows
 // differ or a position is not a row.
 std::shared_ptr<data::Dataset> dataset_of(const Arrays& arrays, const std::optional<Array>& order);
+
+// Tells a request the shapes that the rows of weights and labels have.
+template <typename Request>
+void describe_rows(const data::Dataset& dataset, Request& request) {
+  request.weight_shapes = data::weight_shapes(dataset);
+  request.target_shapes = data::target_shapes(dataset);
+}
 
 }  // namespace plimsoll::python

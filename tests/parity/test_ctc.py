@@ -114,7 +114,6 @@ def test_every_limit_gives_the_same_bits(tmp_path: Path) -> None:
 REFUSED: dict[str, tuple[Callable[[], keras.Model], np.ndarray, list[Any], str]] = {
     "a label that is no class": (reader, SPELLED + 1, [], "label"),
     "a number for each sample": (reader, SPELLED[:, 0], [], "expected a row of labels"),
-    "accuracy": (reader, SPELLED, ["accuracy"], "sequences of labels of the loss ctc"),
     "images": (
         lambda: keras.Sequential([keras.Input((4, 4, 2)), L.Conv2D(CLASSES, 1)]),
         SPELLED, [], "expected logits (B, steps, classes)",
@@ -132,3 +131,49 @@ def test_refusals(name: str, tmp_path: Path) -> None:
     done = run_plimsoll("evaluate", *arguments, "--batch", BATCH, check=False)
     assert done.returncode in (4, 5), done.stdout + done.stderr
     assert words in done.stderr, done.stderr
+
+
+def test_accuracy_is_left_out(tmp_path: Path) -> None:
+    model = reader()
+    model.compile("sgd", losses.CTC(), metrics=["accuracy"])
+    arguments = save(tmp_path, model, numbers(STEPS, 3), SPELLED)
+    done = run_plimsoll("evaluate", *arguments, "--batch", BATCH)
+    assert "metric accuracy is left out" in done.stderr
+    assert "sequences of labels of the loss ctc" in done.stderr
+
+
+def test_neighbours_of_a_blank_are_alike(tmp_path: Path) -> None:
+    """TensorFlow numbers classes below the blank anew, so that the blank is the class before it."""
+    labels = np.array([[1, 2, 3], [2, 1, 1], [0, 1, 2], [3, 2, 1]], "float32")
+    values = np.concatenate([labels, np.zeros((4, 3 * 4), "float32")], axis=1)
+    values[:, 3:] += np.random.default_rng(2).normal(size=(4, 12))
+    x = keras.Input((15,))
+    logits = ops.reshape(x[:, 3:], (-1, 3, 4))
+    length = ops.cast(0.0 * x[:, 0] + 3.0, "int32")
+    loss = ops.ctc_loss(ops.cast(x[:, :3], "int32"), logits, length, length, mask_index=2)
+    model = keras.Model(x, loss)
+    model.save(tmp_path / "model.keras")
+    np.save(tmp_path / "x.npy", values)
+    run_plimsoll("predict", tmp_path / "model.keras", "--data", tmp_path / "x.npy", "--output",
+                 tmp_path / "y.npy")  # fmt: skip
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), model(values), rtol=1e-5)
+
+
+def test_no_number_stays_none(tmp_path: Path) -> None:
+    x = numbers(STEPS, 3)
+    x[3, 2, 1] = np.nan
+    model = compiled(losses.CTC())
+    arguments = save(tmp_path, model, x, SPELLED)
+    done = run_plimsoll("evaluate", *arguments, "--batch", BATCH, check=False)
+    assert "loss nan" in done.stdout + done.stderr
+
+
+def test_validation_labels_are_as_long(tmp_path: Path) -> None:
+    arguments = save(tmp_path, compiled(losses.CTC()), numbers(STEPS, 3), SPELLED)
+    np.save(tmp_path / "vx.npy", numbers(STEPS, 3))
+    np.save(tmp_path / "vy.npy", SPELLED[:, :2])
+    done = run_plimsoll("fit", *arguments, "--batch", BATCH, "--epochs", 1, "--validation",
+                        tmp_path / "vx.npy", "--validation-labels", tmp_path / "vy.npy",
+                        check=False)  # fmt: skip
+    assert done.returncode == 5
+    assert "expected rows of 4 labels, as the training data has" in done.stderr, done.stderr

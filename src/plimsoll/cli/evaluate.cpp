@@ -10,6 +10,7 @@
 #include "cli/options.h"
 #include "cli/printer.h"
 #include "cli/refusal.h"
+#include "report/progress.h"
 #include "run/run.h"
 
 namespace plimsoll::cli {
@@ -28,7 +29,9 @@ int run(const EvaluateCommand& command) {
   if (command.model.json) {
     std::fputs((report::to_json(result.summary) + "\n").c_str(), stdout);
   } else {
-    for (const auto& [name, value] : result.metrics) std::printf("%s %.6g\n", name.c_str(), value);
+    for (const auto& [name, value] : result.metrics) {
+      std::printf("%s %.6g\n", name.c_str(), report::without_sign_of_nan(value));
+    }
     std::fputs(report::to_text(result.summary).c_str(), stderr);
   }
   return result.summary.passed_limit ? kPassedLimit : kDone;

@@ -175,6 +175,13 @@ class Qr final : public MatrixOp {
  public:
   Qr() : MatrixOp("qr") {}
 
+  // Reflections of what is left of each column, in the matrix and in Q.
+  double flops_per_sample(const NodeTypes& node) const override {
+    const auto rows = static_cast<double>(node.inputs[0].shape[1].count);
+    const auto columns = static_cast<double>(node.inputs[0].shape[2].count);
+    return 4 * rows * columns * columns;
+  }
+
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 1, 1);
     expect_floating(node, 0);

@@ -3,6 +3,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <limits>
+
 #include "base/format.h"
 #include "report/table.h"
 
@@ -58,12 +61,16 @@ std::string progress_line(const ProgressState& state, int width) {
   if (state.limit > Bytes(0)) memory += "/" + mebibytes(state.limit);
   memory += " MiB";
   for (const auto& [name, value] : state.metrics) {
-    const std::string text = fmt::format("{} {:.4f}  ", name, value);
+    const std::string text = fmt::format("{} {:.4f}  ", name, without_sign_of_nan(value));
     const size_t total = width_of(line) + width_of(text) + memory.size();
     if (width > 0 && total > static_cast<size_t>(width)) break;
     line += text;
   }
   return line + memory;
+}
+
+double without_sign_of_nan(double value) {
+  return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
 }
 
 Progress::Progress(std::FILE* stream) : stream_(stream), terminal_(isatty(fileno(stream)) == 1) {}

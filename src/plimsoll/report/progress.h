@@ -32,6 +32,9 @@ struct ProgressState {
 // One line without its end; `width` columns at most (0: no bound), metrics dropped from the right.
 std::string progress_line(const ProgressState& state, int width);
 
+// Printed, the sign of a NaN would look like a meaning.
+double without_sign_of_nan(double value);
+
 // Who looks at the progress of a run, and how often.
 class ProgressView {
  public:

@@ -188,10 +188,37 @@ std::vector<std::vector<int64_t>> sequence_shapes(const layers::CompileOptions& 
   if (std::ranges::find(sequences, true) == sequences.end()) return {};
   for (size_t i = 0; i < shapes.size(); ++i) {
     const size_t at = sequences.size() == 1 ? 0 : i;
-    if (at >= sequences.size() || !sequences[at]) shapes[i].clear();
+    if (at >= sequences.size() || !sequences[at]) {
+      shapes[i].clear();
+    } else if (shapes[i].empty()) {
+      throw Error(
+          ErrorKind::kData,
+          fmt::format("labels {}: expected a row of labels for each sample, as loss ctc asks "
+                      "for, received one label. Give labels of shape (samples, length), "
+                      "shorter rows padded with 0.",
+                      i));
+    }
   }
   return shapes;
 }
+
+namespace {
+
+// Sequences of labels are as long in the validation data as in the training data.
+void expect_lengths(const layers::CompileOptions& compile, const data::Dataset& validation) {
+  const std::vector<std::vector<int64_t>> given = data::target_shapes(validation);
+  for (size_t i = 0; i < given.size() && i < compile.target_shapes.size(); ++i) {
+    const std::vector<int64_t>& expected = compile.target_shapes[i];
+    if (expected.empty() || given[i] == expected) continue;
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: expected rows of {} labels, as the training data has, received "
+                            "samples of shape {}. Pad shorter rows with 0.",
+                            validation.targets[i]->origin(), expected[0],
+                            to_string(fixed_shape(given[i]))));
+  }
+}
+
+}  // namespace
 
 void describe_data(const data::Dataset& dataset, layers::CompileOptions& compile) {
   compile.sample_weights = !dataset.weights.empty();
@@ -234,6 +261,7 @@ OpenedData open_training(const TrainingDataRequest& request, const layers::Model
   opened.rows.train = train.row_count();
   opened.memory.held = train.resident_bytes();
   if (opened.validation) {
+    expect_lengths(compile, *opened.validation);
     if (compile.sample_weights) data::add_unit_weights(*opened.validation, train);
     opened.rows.evaluate = opened.validation->row_count();
     opened.memory.held += opened.validation->resident_bytes();

@@ -132,6 +132,9 @@ std::string sentence(const std::vector<std::string>& names) {
   return text;
 }
 
+ValueType steps_type() {
+  return {DType::kFloat32, Shape({Dim::batch(), Dim::constant(4), Dim::constant(3)})};
+}
 ValueType output_type() { return {DType::kFloat32, Shape({Dim::batch(), Dim::constant(3)})}; }
 
 std::string layers_text() {
@@ -171,7 +174,8 @@ std::string losses_text() {
   std::string text = "\n## Losses\n\n| loss | options |\n|---|---|\n";
   for (const std::string& name : loss_class_names()) {
     std::vector<Option> options;
-    read_loss(Object{{"class_name", name}, {"config", Object{}}}, output_type(), &options);
+    const Config loss(Object{{"class_name", name}, {"config", Object{}}});
+    read_loss(loss, names_label_sequences(loss) ? steps_type() : output_type(), &options);
     text += "| " + name + " | " + option_list(options) + " |\n";
   }
   return text;

@@ -22,6 +22,7 @@ constexpr double kOther = -706.8936157226562;  // log 1e-307 in float32
 
 // log(exp(a) + exp(b))
 double either(double a, double b) {
+  if (std::isnan(b)) return b;  // which std::max would drop
   const double most = std::max(a, b);
   if (most == kNever) return kNever;
   return most + std::log1p(std::exp(std::min(a, b) - most));
@@ -87,16 +88,13 @@ class Sample {
     return most + std::log(sum);
   }
 
-  // The class that a state says; −1: none. Among the labels the blank stands for the class before
-  // it, as TensorFlow numbers them.
+  // The class that a state says; −1: none.
   int64_t class_of(int64_t state) const {
     if (state % 2 == 0) return reading_.blank;
-    const int64_t own = label(state / 2);
-    if (own < 0 || own >= classes_) return -1;
-    return own == reading_.blank ? std::max<int64_t>(own - 1, 0) : own;
+    const int64_t own = spelled(state / 2);
+    return own < 0 || own >= classes_ ? -1 : own;
   }
-  // Whether what a state is visited counts for its class: the blank's number 0 among the labels
-  // does not.
+  // Whether visits to a state count for its class; those of the blank 0 among the labels do not.
   bool counts(int64_t state) const {
     return state % 2 == 0 || label(state / 2) != 0 || reading_.blank != 0;
   }
@@ -109,7 +107,7 @@ class Sample {
 
   // Whether state − 2 may come before a state.
   bool skips(int64_t state) const {
-    return state % 2 == 1 && state > 1 && label(state / 2) != label(state / 2 - 1);
+    return state % 2 == 1 && state > 1 && spelled(state / 2) != spelled(state / 2 - 1);
   }
   // Whether a path that spells the labels may end there.
   bool ends(int64_t state) const { return state == 2 * length_ || state + 1 == 2 * length_; }
@@ -117,6 +115,11 @@ class Sample {
 
  private:
   int64_t label(int64_t j) const { return read_label(*labels_, reading_.labels, first_ + j); }
+  // Among the labels the blank stands for the class before it, as TensorFlow numbers them.
+  int64_t spelled(int64_t j) const {
+    const int64_t own = label(j);
+    return own == reading_.blank ? std::max<int64_t>(own - 1, 0) : own;
+  }
 
   Reading reading_;
   const T* logits_;

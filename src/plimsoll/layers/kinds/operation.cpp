@@ -500,11 +500,8 @@ class Operation final : public Layer {
       if (!option(bound).is_number()) {
         context.refuse("numbers as bounds", option(bound).to_json(), "Compute it by layers.");
       }
-      ValueId edge = as_value(context, {ValueId(), option(bound).as_double()}, DType::kFloat32);
-      broadcast_together(context, x, edge);
-      x = context.emit(std::string_view(bound) == "x_max" ? "minimum" : "maximum", {x, edge});
     }
-    return x;
+    return clamped(context, x, option("x_min").as_double(), option("x_max").as_double());
   }
 
   ValueId compare(LayerContext& context, std::span<const ValueId> inputs,

@@ -123,6 +123,8 @@ ValueId scaled(LayerContext& context, ValueId x, double scale, double offset = 0
 ValueId function_of(LayerContext& context, std::string_view kind, ValueId x);
 // Both repeated into each other and combined.
 ValueId combined(LayerContext& context, std::string_view op, ValueId a, ValueId b);
+// At least and at most these numbers.
+ValueId clamped(LayerContext& context, ValueId x, double least, double most);
 ValueId compared(LayerContext& context, ValueId x, std::string_view kind, double number);
 // a where the condition holds, b elsewhere.
 ValueId chosen(LayerContext& context, ValueId condition, ValueId a, ValueId b);

@@ -1,8 +1,10 @@
 // Connectionist temporal classification (Graves et al., 2006): minus the log of the probability
 // that steps of logits spell a sequence of labels, blanks and repeated classes left out.
 //
-//   ctc       (logits (B, T, C), labels (B, L)[, label lengths (B), logit lengths (B)]) {blank} →
-//   (B) ctc_grad  (…, d(B)) → d(logits), softmax(logits) less what each class's states are visited
+//   ctc       (logits (B, T, C), labels (B, L)[, label lengths (B), logit lengths (B)])
+//             {blank} → (B)
+//   ctc_grad  (…, d(B)) → d(logits): softmax(logits) less the probability that a step is of a
+//             class, on the paths that spell the labels
 //
 // Labels and lengths are integers. Without lengths, a row of labels is as long as it has labels
 // that are not the blank, as Keras's loss counts, and all T steps are read. One sample's states are
@@ -21,7 +23,7 @@ void expect_lengths(const NodeTypes& node, size_t input) {
   expect_type(node, input, {node.inputs[input].dtype, Shape{node.inputs[0].shape[0]}});
 }
 
-// Returns whether lengths are given. `more`: operands behind them.
+// Returns whether lengths are given. `more`: operands after them.
 bool expect_sequences(const NodeTypes& node, size_t more) {
   expect_operands(node, 2 + more, 4 + more);
   expect_floating(node, 0);
@@ -67,6 +69,7 @@ class Ctc final : public BatchMapOp {
     for (int i = 1; i < operands; ++i) expect_unwanted(context, i, "the labels of a loss");
     if (!context.wants(0)) return;
     std::vector<ValueId> inputs;
+    inputs.reserve(static_cast<size_t>(operands) + 1);
     for (int i = 0; i < operands; ++i) inputs.push_back(context.input(i));
     inputs.push_back(context.output_gradient(0));
     context.set_gradient(

@@ -195,7 +195,9 @@ ValueId taken(LayerContext& context, ValueId x, int64_t axis, std::span<const in
     return parts.size() == 1 ? parts[0] : context.emit("concat", parts, {{"axis", axis}});
   }
   const int64_t last = context.type(x).shape.rank() - 1;
-  if (context.type(x).dtype != DType::kInt32) x = as_real(context, x);
+  const DType own = context.type(x).dtype;
+  if (own == DType::kInt64) context.refuse("int32 or floats to gather from", "int64", "Cast them.");
+  if (!is_floating(own)) x = as_dtype(context, x, DType::kInt32);
   x = axis_moved(context, x, axis, last);
   std::vector<int64_t> dims = dims_of(context, x);
   dims.back() = static_cast<int64_t>(places.size());
@@ -203,7 +205,8 @@ ValueId taken(LayerContext& context, ValueId x, int64_t axis, std::span<const in
   const ValueId numbers =
       context.constant({DType::kInt32, {dims.back()}, {places.begin(), places.end()}});
   const ValueId all = context.emit("broadcast", {numbers}, {{"shape", dims}, {"batched", true}});
-  return axis_moved(context, context.emit("gather_last", {x, all}), last, axis);
+  const ValueId y = context.emit("gather_last", {x, all});
+  return axis_moved(context, as_dtype(context, y, own), last, axis);
 }
 
 ValueId scaled(LayerContext& context, ValueId x, double scale, double offset) {
@@ -217,6 +220,14 @@ ValueId function_of(LayerContext& context, std::string_view kind, ValueId x) {
 ValueId combined(LayerContext& context, std::string_view op, ValueId a, ValueId b) {
   broadcast_together(context, a, b);
   return context.emit(op, {a, b});
+}
+
+ValueId clamped(LayerContext& context, ValueId x, double least, double most) {
+  const auto number = [&](double bound) {
+    return as_value(context, {ValueId(), bound}, DType::kFloat32);
+  };
+  x = combined(context, "minimum", x, number(most));
+  return combined(context, "maximum", x, number(least));
 }
 
 ValueId compared(LayerContext& context, ValueId x, std::string_view kind, double number) {

@@ -1,6 +1,8 @@
 // Losses of keras.ops.nn between layers, a number for each row, and whether classes are among the
-// most likely. Of a value that is sigmoid or softmax of logits they are computed from those, as
+// most likely. Where a value is sigmoid or softmax of logits, they are computed from those, as
 // Keras does (whichever of the two it is).
+
+#include <limits>
 
 #include "base/format.h"
 #include "layers/kinds/operation_call.h"
@@ -42,11 +44,7 @@ Pair pair_of(const OperationCall& call) {
 }
 
 ValueId clipped(LayerContext& context, ValueId p) {
-  const auto number = [&](double bound) {
-    return as_value(context, {ValueId(), bound}, DType::kFloat32);
-  };
-  p = combined(context, "minimum", p, number(1 - kEpsilon));
-  return combined(context, "maximum", p, number(kEpsilon));
+  return clamped(context, p, kEpsilon, 1 - kEpsilon);
 }
 
 void expect_alike(const OperationCall& call, const Pair& pair) {
@@ -57,7 +55,8 @@ void expect_alike(const OperationCall& call, const Pair& pair) {
               to_string(target), "Reshape it before.");
 }
 
-// Of logits: softplus(x) − t x. Of probabilities: −t log p − (1 − t) log(1 − p).
+// The logits x give (1 − t) x + softplus(−x) where x ≥ 0 and −t x + softplus(x) elsewhere, which
+// are equal, but neither cancels. The probabilities p give −t log p − (1 − t) log(1 − p).
 Values binary(const OperationCall& call) {
   LayerContext& context = call.context();
   Pair pair = pair_of(call);
@@ -65,8 +64,15 @@ Values binary(const OperationCall& call) {
   expect_alike(call, pair);
   const auto times = [&](ValueId a, ValueId b) { return context.emit("multiply", {a, b}); };
   if (pair.logits) {
-    const ValueId all = context.emit("activation", {pair.output}, {{"kind", "softplus"}});
-    return {context.emit("subtract", {all, times(pair.target, pair.output)})};
+    const ValueId x = pair.output;
+    const auto side = [&](ValueId factor, double sign) {
+      const ValueId rest =
+          context.emit("activation", {scaled(context, x, sign)}, {{"kind", "softplus"}});
+      return context.emit("add", {times(factor, x), rest});
+    };
+    return {chosen(context, compared(context, x, "greater_equal", 0),
+                   side(scaled(context, pair.target, -1, 1), -1),
+                   side(scaled(context, pair.target, -1), 1))};
   }
   const ValueId p = clipped(context, pair.output);
   const ValueId yes = times(pair.target, function_of(context, "log", p));
@@ -85,6 +91,14 @@ ValueId log_classes(const OperationCall& call, const Pair& pair, int64_t axis) {
                      clipped(context, combined(context, "divide", pair.output, sum)));
 }
 
+// TensorFlow's gradient of the logits x is softmax(x) − t, whatever the targets t of a row add up
+// to. This is 0, and its gradient is (1 − Σ t) softmax(x). `sums`: the logarithm of Σ exp(x).
+ValueId no_more_than_once(LayerContext& context, ValueId targets, ValueId sums) {
+  const auto kept = [&](ValueId x) { return context.emit("stop_gradient", {x}); };
+  const ValueId zero = context.emit("subtract", {sums, kept(sums)});
+  return context.emit("multiply", {kept(scaled(context, targets, -1, 1)), zero});
+}
+
 Values categorical(const OperationCall& call) {
   LayerContext& context = call.context();
   Pair pair = pair_of(call);
@@ -92,9 +106,17 @@ Values categorical(const OperationCall& call) {
   expect_alike(call, pair);
   const int64_t axis = call.axis(call.option("axis").is_null() ? Config(-1) : call.option("axis"),
                                  context.type(pair.output).shape.rank());
-  const ValueId each = context.emit("multiply", {pair.target, log_classes(call, pair, axis)});
+  const ValueId logs = log_classes(call, pair, axis);
   const Dims folded = {axis};
-  return {scaled(context, reduce_axes(context, each, folded, false, "sum"), -1)};
+  const auto along = [&](ValueId x, std::string_view kind) {
+    return reduce_axes(context, x, folded, false, kind);
+  };
+  const ValueId loss =
+      scaled(context, along(context.emit("multiply", {pair.target, logs}), "sum"), -1);
+  if (!pair.logits) return {loss};
+  const ValueId sums = along(context.emit("subtract", {pair.output, logs}), "mean");
+  const ValueId zero = no_more_than_once(context, along(pair.target, "sum"), sums);
+  return {context.emit("add", {loss, zero})};
 }
 
 // Extents of a sample's rows, the classes left out.
@@ -114,16 +136,13 @@ ValueId class_numbers(const OperationCall& call, ValueId numbers, const Shape& o
 }
 
 // What each row has at the place of its class, on a last axis of extent 1.
-ValueId at_class(LayerContext& context, ValueId x, ValueId numbers) {
-  const int64_t last = context.type(x).shape.rank() - 1;
-  const ValueId marks =
-      marked_classes(context, numbers, context.type(x).shape[static_cast<int>(last)].count);
-  const ValueId own = context.emit("apply_mask", {x, marks});
-  const Dims folded = {last};
-  return reduce_axes(context, own, folded, true, "sum");
+ValueId at_class(LayerContext& context, ValueId x, ValueId marks) {
+  const Dims folded = {context.type(x).shape.rank() - 1};
+  return reduce_axes(context, context.emit("apply_mask", {x, marks}), folded, true, "sum");
 }
 
-// Of probabilities Keras takes the logarithms for logits.
+// Keras takes the logarithms of probabilities for logits. A number that is no class gives NaN,
+// where TensorFlow refuses it, or gives NaN.
 Values sparse(const OperationCall& call) {
   LayerContext& context = call.context();
   Pair pair = pair_of(call);
@@ -136,7 +155,10 @@ Values sparse(const OperationCall& call) {
   if (!pair.logits) pair.output = function_of(context, "log", clipped(context, pair.output));
   const Dims folded = {shape.rank() - 1};
   const ValueId logs = softmax_along(context, pair.output, folded, "log_softmax");
-  const ValueId own = at_class(context, logs, numbers);
+  const ValueId marks = marked_classes(context, numbers, shape[shape.rank() - 1].count);
+  const ValueId found = at_class(context, logs, marks);
+  const ValueId own = chosen(context, reduce_axes(context, marks, folded, true, "any"), found,
+                             filled_like(context, found, std::numeric_limits<double>::quiet_NaN()));
   return {scaled(context, reshaped(context, own, rows_of(shape)), -1)};
 }
 
@@ -153,7 +175,7 @@ Values in_top(const OperationCall& call) {
   const ValueId marks = marked_classes(context, numbers, shape[1].count);
   // x − x is 0 of what is finite.
   const ValueId finite = compared(context, context.emit("subtract", {x, x}), "equal", 0);
-  const ValueId own = at_class(context, context.emit("apply_mask", {x, finite}), numbers);
+  const ValueId own = at_class(context, context.emit("apply_mask", {x, finite}), marks);
   ValueId all = own;
   ValueId each = x;
   broadcast_together(context, each, all);

@@ -300,18 +300,16 @@ Values saturated(const OperationCall& call) {
   const DType to = parse_dtype(name.as_string());
   const bool narrow = to == DType::kBool || to == DType::kUInt8 || to == DType::kInt8;
   if (!is_floating(from) && !narrow) {
-    if (from == DType::kInt64 && to == DType::kInt32) {
-      call.refuse("int8, uint8 or bool from int64", "int32", "Cast the values by ops.cast.");
+    // Keras's bounds of such a type are no numbers of the other, and its results a processor's.
+    const bool wide = from == DType::kInt32 || from == DType::kInt64;
+    if (wide && from != to && to != DType::kInt64) {
+      call.refuse("int8, uint8 or bool from integers", std::string(to_string(to)),
+                  "Cast the values by ops.cast.");
     }
     return {as_dtype(context, x, to)};  // every number of the one is one of the other
   }
   // Numbers that float32 would round lie far beyond what is narrow.
-  x = as_real(context, x);
-  for (const bool least : {false, true}) {
-    const Operand bound{ValueId(), bound_of(to, least)};
-    x = combined(context, least ? "maximum" : "minimum", x,
-                 as_value(context, bound, DType::kFloat32));
-  }
+  x = clamped(context, as_real(context, x), bound_of(to, true), bound_of(to, false));
   return {as_dtype(context, x, to)};
 }
 

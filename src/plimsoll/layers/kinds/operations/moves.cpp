@@ -536,6 +536,15 @@ ValueId looked_up(const OperationCall& call) {
   return reshaped(context, y, shape);
 }
 
+// Integers of an array, or of nested lists, that the file holds.
+Dims numbers_of(const OperationCall& call, const Config& given, Dims& shape) {
+  const Config* inner = given.is_object() ? given.find("config") : nullptr;
+  const Config* list = inner != nullptr ? inner->find("value") : &given;
+  Dims numbers;
+  flatten(call, list == nullptr ? given : *list, 0, shape, numbers);
+  return numbers;
+}
+
 Values take(const OperationCall& call) {
   LayerContext& context = call.context();
   if (call.inputs().size() != 1) {
@@ -546,12 +555,8 @@ Values take(const OperationCall& call) {
   const ValueId x = call.only();
   const int64_t axis = call.axis(call.option("axis"), rank_of(call, x));
   const int64_t count = extent(call, x, axis);
-  const Config& given = call.argument(1, "indices");
-  const Config* inner = given.is_object() ? given.find("config") : nullptr;
-  const Config* list = inner != nullptr ? inner->find("value") : &given;
   Dims shape;
-  Dims numbers;
-  flatten(call, list == nullptr ? given : *list, 0, shape, numbers);
+  Dims numbers = numbers_of(call, call.argument(1, "indices"), shape);
   for (int64_t& number : numbers) {
     if (number < 0) number += count;
     if (number < 0 || number >= count) {
@@ -571,11 +576,8 @@ Values take(const OperationCall& call) {
 Dims starts_of(const OperationCall& call, ValueId x, const Dims& extents, bool moved) {
   const Dims dims = dims_of(call.context(), x);
   const Config& given = call.argument(1, "start_indices");
-  const Config* inner = given.is_object() ? given.find("config") : nullptr;
-  const Config* list = inner != nullptr ? inner->find("value") : &given;
   Dims shape;
-  Dims starts;
-  flatten(call, list == nullptr ? given : *list, 0, shape, starts);
+  Dims starts = numbers_of(call, given, shape);
   if (shape.size() != 1 || starts.size() != dims.size() + 1 || starts[0] != 0) {
     call.refuse("a number for each axis, 0 for the batch", given.to_json().substr(0, 80),
                 kNotMixed);
@@ -599,7 +601,7 @@ Values slice(const OperationCall& call) {
                 kNotMixed);
   }
   shape.erase(shape.begin());
-  Dims least = shape;  // of an extent that goes on to the end no more than this is known
+  Dims least = shape;  // -1 goes on to the end, and has one element or more
   for (int64_t& one : least) one = std::max<int64_t>(one, 1);
   const Dims starts = starts_of(call, x, least, false);
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -610,7 +612,7 @@ Values slice(const OperationCall& call) {
   return {x};
 }
 
-// x with a part replaced: of the first axis of `axis` and behind, what lies before and after stays.
+// x with a part replaced along `axis` and the axes after it: what lies around the part stays.
 ValueId with_part(LayerContext& context, ValueId x, ValueId part, const Dims& starts,
                   int64_t axis) {
   const Dims dims = dims_of(context, x);

@@ -13,7 +13,10 @@ namespace {
 using Values = std::vector<ValueId>;
 using Dims = std::vector<int64_t>;
 
-constexpr int64_t kMostPlaces = 4096;  // of a window along one axis
+constexpr int64_t kMostExtent = int64_t{1} << 20;  // that a number of an option may name
+constexpr int64_t kMostPlaces = 65536;             // that are gathered along one axis
+constexpr int64_t kMostPieces = 64;                // that sequences are put together of
+constexpr int64_t kMostAdded = 256;                // places of a window whose values are added up
 
 // One number for each of so many axes, or one for all.
 Dims numbers_of(const OperationCall& call, std::string_view key, size_t count, int64_t least,
@@ -21,10 +24,10 @@ Dims numbers_of(const OperationCall& call, std::string_view key, size_t count, i
   Dims given = call.option(key).is_null() ? Dims{fallback} : call.integers(key);
   if (given.size() == 1) given.assign(count, given[0]);
   const bool fits = given.size() == count && std::ranges::all_of(given, [&](int64_t one) {
-                      return one >= least && one <= kMostElements;
+                      return one >= least && one <= kMostExtent;
                     });
   if (!fits) {
-    call.refuse(fmt::format("{} as {} numbers of {} or more", key, count, least),
+    call.refuse(fmt::format("{} as {} numbers from {} to {}", key, count, least, kMostExtent),
                 call.option(key).to_json().substr(0, 80));
   }
   return given;
@@ -72,11 +75,15 @@ void expect_places(const OperationCall& call, const ConvolutionWindow& window, V
   }
 }
 
-// conv: (sizes…, channels, filters). depthwise_conv: (sizes…, channels, kernels of
-// each). separable_conv: that, and a kernel of size 1 over all channels.
+// conv: (sizes…, channels, filters). depthwise_conv: (sizes…, channels, kernels of each).
+// separable_conv: that, and a kernel of size 1 over all channels.
 Values convolution(const OperationCall& call) {
   LayerContext& context = call.context();
-  const ValueId x = as_real(context, call.only());
+  const Operand given = call.operand(call.argument(0, "inputs"));
+  if (given.number || !context.type(given.value).shape.has_batch()) {
+    call.refuse("images of the model", "a constant");
+  }
+  const ValueId x = as_real(context, given.value);
   const int rank = context.type(x).shape.rank();
   const auto spatial = static_cast<size_t>(rank - 2);
   const bool depthwise = call.operation() != "Conv";
@@ -133,14 +140,15 @@ std::vector<Slide> slides_of(const OperationCall& call, const Dims& extents) {
   std::vector<Slide> slides;
   for (size_t d = 0; d < 2; ++d) {
     Slide slide{size[d], dilation[d], border[d], stride[d], extents[d] + 2 * border[d], 0};
-    if (slide.size > kMostPlaces || slide.dilation > kMostPlaces) {
-      call.refuse(fmt::format("at most {} places in a window", kMostPlaces), "more");
-    }
     const int64_t reach = slide.dilation * (slide.size - 1) + 1;
     if (reach > slide.extent) {
       call.refuse("a window within the image", fmt::format("{} of {}", reach, slide.extent));
     }
     slide.count = (slide.extent - reach) / slide.stride + 1;
+    if (slide.size > kMostPlaces / slide.count) {
+      call.refuse(fmt::format("at most {} places in all windows of an axis", kMostPlaces),
+                  fmt::format("{} windows of {}", slide.count, slide.size));
+    }
     slides.push_back(slide);
   }
   return slides;
@@ -165,8 +173,7 @@ Values unfold(const OperationCall& call) {
     const auto axis = static_cast<int64_t>(d) + 2;
     x = padded(context, x, axis, slide.border, slide.border);
     Dims places;
-    const Dims wide = {slide.size, slide.count};
-    places.reserve(static_cast<size_t>(product_of(context, wide)));
+    places.reserve(static_cast<size_t>(slide.size * slide.count));
     for (int64_t k = 0; k < slide.size; ++k) {
       for (int64_t i = 0; i < slide.count; ++i) {
         places.push_back(k * slide.dilation + i * slide.stride);
@@ -197,7 +204,7 @@ ValueId spread(LayerContext& context, ValueId x, int64_t axis, int64_t offset, c
   return padded(context, x, axis, offset, slide.extent - offset - slide.count);
 }
 
-// Adds up an axis of windows and the axis of their places, which stands two behind it.
+// Adds up an axis of windows, each at its place, along the axis of places.
 ValueId added_up(LayerContext& context, ValueId x, int64_t window, int64_t places,
                  const Slide& slide) {
   ValueId sum;
@@ -209,7 +216,8 @@ ValueId added_up(LayerContext& context, ValueId x, int64_t window, int64_t place
   return sum;
 }
 
-// (channels · window, places) → (channels, height, width), where windows lie on each other added.
+// (channels · window, places) → (channels, height, width): where windows overlap, their values are
+// added up.
 Values fold(const OperationCall& call) {
   LayerContext& context = call.context();
   ValueId x = call.only_real();
@@ -219,6 +227,10 @@ Values fold(const OperationCall& call) {
   const Slide& rows = slides[0];
   const Slide& columns = slides[1];
   const int64_t window = rows.size * columns.size;
+  if (rows.size + columns.size > kMostAdded) {
+    call.refuse(fmt::format("a window of at most {} rows and columns", kMostAdded),
+                fmt::format("{} by {}", rows.size, columns.size));
+  }
   if (dims.size() != 2 || dims[0] % window != 0 || dims[1] != rows.count * columns.count) {
     call.refuse(fmt::format("(batch, a multiple of {}, {})", window, rows.count * columns.count),
                 to_string(context.type(x).shape));
@@ -232,7 +244,26 @@ Values fold(const OperationCall& call) {
   return {sliced(context, x, 3, columns.border, size[1])};
 }
 
-// Stretches of the last axis, each so many places behind the one before.
+// (…, count, length) of a last axis: piece by piece of the length of a stride, which follow each
+// other in the axis itself.
+ValueId in_pieces(LayerContext& context, ValueId x, int64_t length, int64_t stride, int64_t count) {
+  Dims dims = dims_of(context, x);
+  const auto axis = static_cast<int64_t>(dims.size());
+  const int64_t pieces = (length + stride - 1) / stride;
+  const int64_t whole = (count + pieces - 1) * stride;
+  if (whole > dims.back()) x = padded(context, x, axis, 0, whole - dims.back());
+  dims.back() = count;
+  dims.push_back(stride);
+  Values parts;
+  for (int64_t i = 0; i < pieces; ++i) {
+    parts.push_back(reshaped(context, sliced(context, x, axis, i * stride, count * stride), dims));
+  }
+  const ValueId y =
+      parts.size() == 1 ? parts[0] : context.emit("concat", parts, {{"axis", axis + 1}});
+  return sliced(context, y, axis + 1, 0, length);
+}
+
+// Stretches of the last axis, each so many places after the one before.
 Values sequences(const OperationCall& call) {
   LayerContext& context = call.context();
   const ValueId x = call.only();
@@ -241,9 +272,17 @@ Values sequences(const OperationCall& call) {
   const int64_t length = call.integer("sequence_length", 1, dims.back());
   const int64_t stride = call.integer("sequence_stride", 1, kMostElements);
   const int64_t count = 1 + (dims.back() - length) / stride;
+  product_of(context, Dims{count, length});
+  if (length <= kMostPieces * std::min(stride, dims.back())) {
+    return {in_pieces(context, x, length, std::min(stride, dims.back()), count)};
+  }
+  if (length > kMostPlaces / count) {
+    call.refuse(fmt::format("at most {} places in all sequences", kMostPlaces),
+                fmt::format("{} sequences of {}", count, length),
+                "Use longer strides, or cut them in the data.");
+  }
   Dims places;
-  const Dims wide = {count, length};
-  places.reserve(static_cast<size_t>(product_of(context, wide)));
+  places.reserve(static_cast<size_t>(count * length));
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t k = 0; k < length; ++k) places.push_back(i * stride + k);
   }
