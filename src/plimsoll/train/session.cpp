@@ -522,11 +522,13 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
     if (options.on_step) options.on_step(loop.history.steps, loss);
     if (!std::isfinite(loss)) {
       loop.batches.refuse_not_finite();
-      throw Error(
-          ErrorKind::kData,
-          fmt::format("[step {}] expected a finite loss, received {:f}. The batch's numbers "
-                      "are finite: scale the inputs, or lower the learning rate.",
-                      loop.history.steps, loss));
+      throw Error(ErrorKind::kData,
+                  fmt::format("[step {}] expected a finite loss, received {}. The batch's numbers "
+                              "are finite: scale the inputs, or lower the learning rate.",
+                              loop.history.steps,
+                              std::isnan(loss) ? "nan"
+                              : loss > 0       ? "inf"
+                                               : "-inf"));
     }
     if (options.on_position) options.on_position(position, false);
     if (loop.progress != nullptr && loop.progress->wants_update(now)) {

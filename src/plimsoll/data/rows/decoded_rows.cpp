@@ -28,7 +28,9 @@ constexpr Bytes kLibraries = 1_MiB;
 // Decoded samples of so many elements that there is room for, one of them the reader's.
 int64_t slot_count(int64_t elements, const Decoding& decoding) {
   const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
-  return std::clamp<int64_t>(decoding.slots.count() / bytes, decoding.threads + 2, kMostSlots) + 1;
+  const int64_t ahead =
+      std::clamp<int64_t>(decoding.slots.count() / bytes, decoding.threads + 2, kMostSlots);
+  return std::min(ahead, decoding.samples) + 1;
 }
 
 class DecodedRows final : public RowSource {
@@ -40,7 +42,8 @@ class DecodedRows final : public RowSource {
         elements_(fixed_shape(row_shape_).element_count(1)),
         origin_(files_->path()),
         decoding_(decoding) {
-    slots_.resize(static_cast<size_t>(slot_count(elements_, decoding)));
+    decoding_.samples = std::min(decoding_.samples, std::max<int64_t>(files_->count(), 1));
+    slots_.resize(static_cast<size_t>(slot_count(elements_, decoding_)));
     // Left untouched: pages are taken when samples arrive.
     values_ =
         std::make_unique_for_overwrite<float[]>(slots_.size() * static_cast<size_t>(elements_));

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,6 +51,8 @@ struct Decoding {
   Bytes working;  // of one file
   int threads = 1;
   Bytes slots = 8_MiB;  // of all of them together, unless one needs more
+  // No more of them are decoded ahead.
+  int64_t samples = std::numeric_limits<int64_t>::max();
 };
 
 // What rows of so many elements hold beside the files' own tables, where each decoder takes
