@@ -257,6 +257,7 @@ std::vector<bool> find_sound(const SampleFiles& files, const MakeDecoder& make, 
                              int threads) {
   std::vector<uint8_t> good(static_cast<size_t>(files.count()), 1);  // a byte each: written by all
   std::vector<std::unique_ptr<SampleDecoder>> decoders;
+  decoders.reserve(static_cast<size_t>(threads));
   for (int i = 0; i < threads; ++i) decoders.push_back(make());
   std::vector<std::vector<float>> samples(static_cast<size_t>(threads));
   for_all_images(files, threads, [&](int thread, int64_t i) {
