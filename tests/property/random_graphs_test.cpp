@@ -45,7 +45,8 @@ std::unique_ptr<backend::Backend> random_backend(const std::string& name, Random
 }
 
 struct Setting {
-  Setting(const std::string& name, uint64_t seed, const NetworkOptions& options = {})
+  Setting(const std::string& name, uint64_t seed, const NetworkOptions& options = {},
+          int64_t lanes = 1)
       : random(seed),
         programs(random_network(seed, options)),
         backend(random_backend(name, random, options.one_image)) {
@@ -55,9 +56,10 @@ struct Setting {
     ops::Offers offers = backend->offers();
     // Every other network updates all weights with their gradients; a batch of none has no factors
     // that would take more.
-    if (seed % 2 == 0) offers.dense_update = Bytes(1);
+    if (seed % 2 == 0 && lanes == 1) offers.dense_update = Bytes(1);
     offers.dense_update_rows = 0;
     for (graph::Program& program : programs.programs) {
+      program.lanes = lanes;
       program.graph = ops::fuse(program.graph, ops::registry(), offers, 0);
       program.graph = ops::insert_packs(program.graph, ops::registry(), packs);
     }
@@ -290,6 +292,31 @@ TEST(BatchNormGroups, EveryPlanGivesTheSameBits) {
   }
   EXPECT_GT(sliced, kSeeds);
   EXPECT_GT(techniques.clones, 0);
+  EXPECT_GE(finite, 2 * kSeeds * 9 / 10);
+}
+
+// Batches in lanes: of lengths that blocks do not divide, short and empty ones at their ends.
+TEST(Lanes, EveryPlanGivesTheSameBits) {
+  Techniques techniques;
+  int64_t in_lanes = 0;
+  int64_t finite = 0;
+  constexpr int64_t kSeeds = 60;
+  for (const std::string& backend : backend::computing_backends()) {
+    for (uint64_t seed = 40000; seed < 40000 + kSeeds; ++seed) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + " on " + backend);
+      Setting setting(backend, seed, {}, int64_t{2} << seed % 3);
+      ASSERT_EQ(setting.judge(setting.naive), "");
+      check_planner(setting, techniques);
+      if (seed % 4 == 0) check_spilled(setting, techniques, 2);
+      const plan::Plan loops = random_loops(setting.naive, setting.programs, setting.catalog(),
+                                            setting.random, Bytes(64));
+      EXPECT_EQ(setting.judge(loops), "") << plan::print(loops, setting.programs);
+      in_lanes += loops.programs[0].lane > 0 ? 1 : 0;
+      finite += is_finite(setting.expected) ? 1 : 0;
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(in_lanes, kSeeds);
   EXPECT_GE(finite, 2 * kSeeds * 9 / 10);
 }
 

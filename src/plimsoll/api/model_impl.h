@@ -28,6 +28,7 @@ run::Settings common_settings(const Options& options) {
   settings.given = options.given;
   settings.parts = options.parts;
   settings.threads = options.threads;
+  settings.lanes = options.lanes;
   settings.seed = options.seed;
   settings.backend = options.backend;
   settings.times = options.times;

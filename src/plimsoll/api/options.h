@@ -36,6 +36,7 @@ struct RunOptions {
   Bytes given{};                  // in a process that is not ours: held_by_process(), once
   int threads = 0;                // 0: what the process may use
   int parts = 0;                  // as in FitOptions; 0: as many as threads
+  int64_t lanes = 0;              // as in FitOptions; 0: 1
   uint64_t seed = 0;              // of initial weights
   std::string backend{};          // "onednn", "cpu", "reference", "null"; empty: the default
   std::string times{};            // as in FitOptions
@@ -73,6 +74,9 @@ struct FitOptions {
   // Into how many parts kernels cut their work. Equal parts give equal bits, on any number of
   // threads; 0: as many as threads, or those of the checkpoint that is resumed.
   int parts = 0;
+  // Lanes of the batch, a power of two: each is summed by itself, and their sums are added up in a
+  // fixed tree. Equal lanes give equal bits; 0: 1, or those of the checkpoint that is resumed.
+  int64_t lanes = 0;
   std::string backend{};
   // Plans are chosen by times that were measured on this machine: the folder of such files; "none":
   // by a model of processors; empty: the user's cache folder. They never change a result.

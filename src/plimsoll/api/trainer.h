@@ -36,6 +36,7 @@ struct TrainerOptions {
   uint64_t seed = 0;              // of initial weights and dropout
   int threads = 0;                // 0: what the process may use
   int parts = 0;                  // as in FitOptions; 0: as many as threads
+  int64_t lanes = 0;              // as in FitOptions; 0: 1
   std::string backend{};
   std::string times{};  // as in FitOptions
   bool tune = false;

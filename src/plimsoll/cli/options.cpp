@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "graph/lanes.h"
 #include "run/settings.h"
 
 namespace plimsoll::cli {
@@ -43,6 +44,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "Into how many parts kernels cut their work: equal parts, equal bits, on any "
                   "number of threads; default: as many as threads, or the checkpoint's")
       ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--lanes", options.settings.lanes,
+                  "Lanes of the batch, a power of two: each is summed by itself, and their sums "
+                  "are added up in a fixed tree; equal lanes, equal bits; default: 1, or the "
+                  "checkpoint's")
+      ->check(CLI::Range(int64_t{1}, graph::kMostLanes));
   command.add_option("--seed", options.settings.seed, "Seed of weights, dropout and shuffling");
   command.add_option("--backend", options.settings.backend, "onednn, cpu, reference, null")
       ->type_name("NAME");

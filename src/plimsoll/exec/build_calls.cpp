@@ -74,9 +74,11 @@ void TableBuilder::for_each_window(LoopId loop, int64_t extent, const WindowBody
   const LoopId outer = plan::find_outer_loop(plan_, parents_, loop);
   const plan::Loop& table = plan_.loops[loop.index()];
   for_each_window(outer, table.extent, [&](RowRange around) {
-    const int64_t iterations = plan::iteration_count(table, around);
-    for (int64_t iteration = 0; iteration < iterations; ++iteration)
-      body(plan::iteration_rows(table, around, iteration));
+    for (int64_t begin = around.begin; begin < around.end;) {
+      const RowRange rows = plan::iteration_from(table, around, begin, plan::lane_of(plan_, table));
+      body(rows);
+      begin = rows.end;
+    }
   });
 }
 
@@ -98,6 +100,7 @@ void TableBuilder::add_shapes(const plan::Call& call, const std::vector<graph::A
     axis.loop = loops[a].valid() ? loops[a].raw() : -1;
     axis.extent = axes[a].extent.at(plan_.batch);
     axis.block = block[a];
+    axis.lane = graph::lane_rows(axes[a], plan_.lane);
     axis.falling = axes[a].falling;
     axis.sum = is_sum(axes[a].kind);
     const RowRange inside = find_inside(call, axes[a], dim_of);
@@ -120,8 +123,10 @@ void TableBuilder::add_shapes(const plan::Call& call, const std::vector<graph::A
       axis.shapes.push_back(std::move(shape));
     };
     for_each_window(loops[a], axis.extent, [&](RowRange window) {
-      const int64_t blocks = plan::block_count(window, axis.block);
-      for (int64_t i = 0; i < blocks; ++i) add(plan::block_rows(window, axis.block, i));
+      const int64_t blocks = plan::block_count(window, axis.block, axis.lane);
+      for (int64_t i = 0; i < blocks; ++i) {
+        add(plan::block_rows(window, axis.block, axis.lane, i));
+      }
     });
     table.axes.push_back(std::move(axis));
   }
@@ -140,6 +145,30 @@ void TableBuilder::make_kernels(const plan::Call& call, const std::vector<graph:
       shape[a] = k / table.axes[a].multiple % table.axes[a].shapes.size();
     }
     table.kernels.push_back(make_kernel(call, axes, table, shape));
+  }
+}
+
+// What joins sums over lanes, for each shape of a call.
+void TableBuilder::add_sums(const plan::Call& call, const std::vector<graph::Axis>& axes,
+                            CallTable& table) const {
+  const graph::Node& node = graph().node(call.node);
+  for (size_t a = 0; a < axes.size(); ++a) {
+    if (!graph::is_summed_by_lanes(*node.op, axes[a], plan_.lane)) continue;
+    table.batch_axis = static_cast<int>(a);
+    for (size_t o = 0; o < call.outputs.size(); ++o) {
+      if (axes[a].outputs[o].dimension >= 0 || !call.outputs[o].valid()) continue;
+      const plan::Instance& instance = plan_.instances[call.outputs[o].index()];
+      LaneSum sum{o, 0, {}};
+      sum.slot = graph::slot_bytes(plan::instance_bytes(type_of(call.outputs[o]), instance.form,
+                                                        layouts_[call.outputs[o].index()].dims))
+                     .count();
+      for (const KernelTable& kernel : table.kernels) {
+        const size_t operand = call.inputs.size() + o;
+        sum.joins.push_back(context_.backend.make_join(
+            {graph(), call.node, o, kernel.dims[operand], kernel.strides[operand]}));
+      }
+      table.sums.push_back(std::move(sum));
+    }
   }
 }
 

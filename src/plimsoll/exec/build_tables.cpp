@@ -28,7 +28,8 @@ ProgramTables TableBuilder::build() {
   for (size_t l = 0; l < plan_.loops.size(); ++l) {
     const plan::Loop& loop = plan_.loops[l];
     const LoopId outer = plan::find_outer_loop(plan_, parents_, LoopId(l));
-    tables_.loops.push_back({outer.raw() < 0 ? -1 : outer.raw(), loop.extent, loop.slice});
+    tables_.loops.push_back(
+        {outer.raw() < 0 ? -1 : outer.raw(), loop.extent, loop.slice, plan::lane_of(plan_, loop)});
   }
   tables_.iterations.resize(plan_.loops.size());
   add_items(plan_.items);
@@ -129,6 +130,7 @@ void TableBuilder::add_call(const plan::Call& call) {
   } else {
     add_shapes(call, axes, table);
     make_kernels(call, axes, table);
+    add_sums(call, axes, table);
   }
   table.scratch = call.scratch_offset.count() + context_.plan.state_bytes.count();
   table.origins.resize(table.inputs.size() + table.outputs.size());
@@ -155,6 +157,7 @@ Bytes ProgramTables::overhead() const {
         bytes += sizeof(shape) + size(shape.operand_rows) + size(shape.clipped);
       }
     }
+    for (const LaneSum& sum : call.sums) bytes += sizeof(sum) + size(sum.joins);
     for (const KernelTable& kernel : call.kernels) {
       bytes += size(kernel.dims) + size(kernel.strides);
       for (const auto& dims : kernel.dims) bytes += 2 * size(dims);

@@ -40,6 +40,8 @@ class TableBuilder {
                     CallTable& table) const;
   KernelTable make_kernel(const plan::Call& call, const std::vector<graph::Axis>& axes,
                           const CallTable& table, std::span<const size_t> shape) const;
+  void add_sums(const plan::Call& call, const std::vector<graph::Axis>& axes,
+                CallTable& table) const;
   using WindowBody = std::function<void(plan::RowRange)>;
   void for_each_window(plan::LoopId loop, int64_t extent, const WindowBody& body) const;
   bool is_view_in_place(const plan::Call& call) const;

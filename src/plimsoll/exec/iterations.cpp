@@ -12,7 +12,9 @@ bool start_iteration(const LoopTable& loop, size_t index, int64_t begin, Iterati
   const int64_t end =
       loop.outer < 0 ? loop.extent : iterations[static_cast<size_t>(loop.outer)].end;
   if (begin >= end) return false;
-  iterations[index] = {begin, std::min(begin + loop.slice, end)};
+  int64_t next = std::min(begin + loop.slice, end);
+  if (loop.lane > 0) next = std::min(next, (begin / loop.lane + 1) * loop.lane);
+  iterations[index] = {begin, next};
   return true;
 }
 
@@ -25,7 +27,7 @@ size_t advance(const ProgramTables& tables, Iterations& iterations, const Step& 
     const int64_t first = loop.outer < 0 ? 0 : iterations[static_cast<size_t>(loop.outer)].begin;
     return start_iteration(loop, step.index, first, iterations) ? position + 1 : step.jump;
   }
-  const int64_t begin = iterations[step.index].begin + loop.slice;
+  const int64_t begin = iterations[step.index].end;
   return start_iteration(loop, step.index, begin, iterations) ? step.jump : position + 1;
 }
 

@@ -91,16 +91,17 @@ void Run::run_blocks(CallTable& call) {
     for (size_t a = 0; a < call.axes.size(); ++a) {
       const CallAxis& axis = call.axes[a];
       const RowRange window = call.windows[a];
-      const int64_t block =
-          axis.falling ? plan::block_count(window, axis.block) - 1 - call.block[a] : call.block[a];
-      const RowRange rows = plan::block_rows(window, axis.block, block);
+      const int64_t blocks = plan::block_count(window, axis.block, axis.lane);
+      const int64_t block = axis.falling ? blocks - 1 - call.block[a] : call.block[a];
+      const RowRange rows = plan::block_rows(window, axis.block, axis.lane, block);
       call.begin[a] = rows.begin;
       call.extents[a] = rows.size();
     }
     run_block(call);
     size_t a = call.axes.size();
     while (a > 0 &&
-           ++call.block[a - 1] == plan::block_count(call.windows[a - 1], call.axes[a - 1].block)) {
+           ++call.block[a - 1] == plan::block_count(call.windows[a - 1], call.axes[a - 1].block,
+                                                    call.axes[a - 1].lane)) {
       call.block[--a] = 0;
     }
     if (a == 0) return;
@@ -133,11 +134,15 @@ size_t Run::shape_of(const CallAxis& axis, const CallTable& call, size_t a) cons
 void Run::run_block(CallTable& call) {
   size_t position = 0;
   bool first = true;
+  int64_t lane = 0;  // first sample
   for (size_t a = 0; a < call.axes.size(); ++a) {
     const CallAxis& axis = call.axes[a];
     position += axis.multiple * (axis.shapes.size() > 1 ? shape_of(axis, call, a) : 0);
+    const bool by_lanes = static_cast<int>(a) == call.batch_axis;
+    if (by_lanes) lane = call.begin[a] / axis.lane * axis.lane;
+    const int64_t start = by_lanes ? lane : 0;
     const bool at_start =
-        axis.falling ? call.begin[a] + call.extents[a] == axis.extent : call.begin[a] == 0;
+        axis.falling ? call.begin[a] + call.extents[a] == axis.extent : call.begin[a] == start;
     first &= !axis.sum || at_start;
   }
   KernelTable& kernel = call.kernels[position];
@@ -154,13 +159,60 @@ void Run::run_block(CallTable& call) {
   for (size_t o = 0; o < call.outputs.size(); ++o) {
     kernel.outputs[o].data = address(call.outputs[o], call.origins[inputs + o]);
   }
+  const int64_t number =
+      call.sums.empty() ? 0 : lane / call.axes[static_cast<size_t>(call.batch_axis)].lane;
+  for (const LaneSum& sum : call.sums) {
+    kernel.outputs[sum.output].data += graph::lane_slot(number) * sum.slot;
+  }
   kernel.kernel->run({.inputs = kernel.inputs,
                       .outputs = kernel.outputs,
                       .scratch = context_.arena + call.scratch,
                       .begin = call.begin,
                       .extents = call.extents,
                       .first = first,
+                      .lane = lane,
                       .step = &context_.step});
+  if (!call.sums.empty() && ends_lane(call)) join_lanes(call, position, number);
+}
+
+// Whether the block is the last of its lane's sum.
+bool Run::ends_lane(const CallTable& call) {
+  for (size_t a = 0; a < call.axes.size(); ++a) {
+    const CallAxis& axis = call.axes[a];
+    if (!axis.sum) continue;
+    const int64_t end = call.begin[a] + call.extents[a];
+    const bool by_lanes = static_cast<int>(a) == call.batch_axis;
+    const bool last = axis.falling ? call.begin[a] == 0
+                                   : end == axis.extent || (by_lanes && end % axis.lane == 0);
+    if (!last) return false;
+  }
+  return true;
+}
+
+void Run::join_lanes(CallTable& call, size_t position, int64_t lane) {
+  if (!context_.computes) return;
+  const CallAxis& axis = call.axes[static_cast<size_t>(call.batch_axis)];
+  KernelTable& kernel = call.kernels[position];
+  const auto samples = [&](int64_t first, int64_t end) {
+    return std::min(end * axis.lane, axis.extent) - first * axis.lane;
+  };
+  for (const LaneSum& sum : call.sums) {
+    backend::Operand& output = kernel.outputs[sum.output];
+    std::byte* const own = output.data - graph::lane_slot(lane) * sum.slot;
+    backend::Operand added = output;
+    graph::for_each_join(lane, graph::filled_lanes(axis.extent, axis.lane),
+                         [&](const graph::LaneJoin& join) {
+                           output.data = own + (join.from - 1) * sum.slot;
+                           added.data = own + join.from * sum.slot;
+                           const int64_t before = samples(join.first, join.middle);
+                           const int64_t rows = samples(join.middle, join.end);
+                           sum.joins[position]->run({.inputs = {&added, 1},
+                                                     .outputs = {&output, 1},
+                                                     .begin = {&before, 1},
+                                                     .extents = {&rows, 1},
+                                                     .step = &context_.step});
+                         });
+  }
 }
 
 void Run::write_state(const CallTable& call) {

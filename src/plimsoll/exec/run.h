@@ -45,6 +45,8 @@ class Run {
   void run_blocks(CallTable& call);
   void run_block(CallTable& call);
   size_t shape_of(const CallAxis& axis, const CallTable& call, size_t a) const;
+  static bool ends_lane(const CallTable& call);
+  void join_lanes(CallTable& call, size_t position, int64_t lane);
   void write_state(const CallTable& call);
 
   int64_t locate(const OperandTable& operand) const;

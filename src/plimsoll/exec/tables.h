@@ -14,6 +14,7 @@
 
 #include "backend/kernel/kernel.h"
 #include "exec/spill_region.h"
+#include "graph/lanes.h"
 #include "graph/program.h"
 #include "plan/core/extents.h"
 #include "plan/core/plan.h"
@@ -66,6 +67,7 @@ struct CallAxis {
   int loop = -1;  // innermost loop that binds to it; −1: none
   int64_t extent = 0;
   int64_t block = 0;
+  int64_t lane = 0;  // rows in one lane; 0: not cut there
   bool falling = false;
   bool sum = false;  // reduce or scan: a call's `first` looks at it
   // Shapes of a block along this axis: its rows, and those of every operand (inputs, then outputs;
@@ -84,6 +86,13 @@ struct CallAxis {
   size_t multiple = 1;   // of the position in CallTable::kernels
 };
 
+// An output that is summed lane by lane.
+struct LaneSum {
+  size_t output = 0;
+  int64_t slot = 0;                                     // bytes from one slot to the next
+  std::vector<std::unique_ptr<backend::Kernel>> joins;  // as CallTable::kernels
+};
+
 struct CallTable {
   const plan::Call* call = nullptr;
   enum class Kind : uint8_t { kKernel, kView, kStateWrite } kind = Kind::kKernel;
@@ -91,6 +100,8 @@ struct CallTable {
   std::vector<OperandTable> inputs;
   std::vector<OperandTable> outputs;
   std::vector<KernelTable> kernels;
+  std::vector<LaneSum> sums;
+  int batch_axis = -1;  // where there are sums by lanes
   int64_t scratch = 0;  // from the start of the arena
   int64_t state = 0;    // kStateWrite: the variable's memory, from the start of the arena
   Bytes state_bytes;
@@ -121,6 +132,7 @@ struct LoopTable {
   int outer = -1;  // the loop around it of the same axis
   int64_t extent = 0;
   int64_t slice = 0;
+  int64_t lane = 0;        // rows in one lane; 0: iterations start from the axis's start
   bool transfers = false;  // some begin inside
 };
 

@@ -68,6 +68,13 @@ struct RowLookup {
   friend bool operator==(const RowLookup&, const RowLookup&) = default;
 };
 
+// How sums over lanes of the batch (graph/lanes.h) are joined.
+enum class LaneJoining : uint8_t {
+  kAdded,    // one is added to the other
+  kMoments,  // of rows (mean, sum of squared differences), by how many there are of each
+  kApart,    // not at all: rows of the batch have places of their own in the output
+};
+
 struct OpTraits {
   bool elementwise = false;   // same shape in and out, element by element
   bool view = false;          // output is the input's bytes under another shape
@@ -81,6 +88,7 @@ struct OpTraits {
   // Sums over the whole batch that every row's gradient needs: no loop over the batch holds both,
   // which cuts a step into phases.
   bool sums_for_rows = false;
+  LaneJoining lanes = LaneJoining::kAdded;
   OpWork work{};
   Bf16Rule bf16{};
   RowLookup lookup{};

@@ -18,6 +18,7 @@ struct Program {
       name{};  // "train", "train_tail", "evaluate", "evaluate_tail", "predict", "initialize"
   Graph graph{};
   int64_t batch = 1;
+  int64_t lanes = 1;  // of the batch (graph/lanes.h)
   friend bool operator==(const Program&, const Program&) = default;
 };
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/suggest.h"
+#include "graph/lanes.h"
 #include "graph/text.h"
 #include "graph/text_impl.h"
 
@@ -398,6 +399,14 @@ ProgramSet parse_programs(std::string_view text, const OpRegistry& registry) {
         line.fail_with(fmt::format("expected a batch size of 1 to 2^32, received {}.", batch));
       }
       set.programs.back().batch = batch;
+      if (line.take("lanes")) {
+        const int64_t lanes = line.integer();
+        if (lanes < 1 || lanes > kMostLanes || (lanes & (lanes - 1)) != 0) {
+          line.fail_with(fmt::format("expected a power of two up to {} as lanes, received {}.",
+                                     kMostLanes, lanes));
+        }
+        set.programs.back().lanes = lanes;
+      }
       line.expect_end();
       return;
     }

@@ -171,7 +171,9 @@ std::string print(const ProgramSet& set) {
 
 void print(const ProgramSet& set, const TextSink& sink) {
   for (const Program& program : set.programs) {
-    sink(fmt::format("program {} batch {}\n", name_text(program.name), program.batch));
+    sink(fmt::format("program {} batch {}", name_text(program.name), program.batch));
+    if (program.lanes != 1) sink(fmt::format(" lanes {}", program.lanes));
+    sink("\n");
     Printer(program.graph, &sink).print();
   }
 }

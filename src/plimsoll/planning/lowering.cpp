@@ -6,6 +6,8 @@
 
 #include "base/accounted.h"
 #include "base/error.h"
+#include "base/format.h"
+#include "graph/lanes.h"
 #include "graph/op.h"
 #include "graph/verify.h"
 #include "layers/training/batch_norm_groups.h"
@@ -43,6 +45,7 @@ graph::Graph with_packs(const graph::Graph& graph, const backend::Backend& backe
 Lowering::Lowering(const layers::Model& model, const layers::CompileOptions& compile,
                    const layers::BatchSizes& batches, const PlanRequest& request)
     : request_(request), fused_(layers::build_programs(model, compile, batches)) {
+  expect_lanes();
   fuse(fused_);
   if (!request.any_data || batches.train < 2 || batches.train_tail > 0) return;
   layers::BatchSizes with_tail = batches;
@@ -51,10 +54,29 @@ Lowering::Lowering(const layers::Model& model, const layers::CompileOptions& com
   fuse(*tailed_);
 }
 
+void Lowering::expect_lanes() const {
+  const int64_t lanes = request_.lanes;
+  if (lanes < 1 || lanes > graph::kMostLanes ||
+      !std::has_single_bit(static_cast<uint64_t>(lanes))) {
+    throw Error(ErrorKind::kConfig, fmt::format("lanes: expected a power of two up to {}, received "
+                                                "{}.",
+                                                graph::kMostLanes, lanes));
+  }
+  const int64_t group = layers::batch_norm_group_of(fused_.set);
+  if (lanes == 1 || group == 0) return;
+  throw Error(ErrorKind::kConfig,
+              fmt::format("lanes: expected 1 with statistics of slices of {} samples, received {}. "
+                          "Leave out one of them.",
+                          group, lanes));
+}
+
 void Lowering::fuse(layers::BuiltPrograms& built) const {
-  const std::unique_ptr<backend::Backend> backend = make_backend(0);
+  ops::Offers offers = make_backend(0)->offers();
+  // A gradient of several lanes is there when all of them are joined.
+  if (request_.lanes > 1) offers.dense_update = Bytes();
   for (graph::Program& program : built.set.programs) {
-    program.graph = ops::fuse(program.graph, ops::registry(), backend->offers(), program.batch);
+    program.graph = ops::fuse(program.graph, ops::registry(), offers, program.batch);
+    program.lanes = request_.lanes;
   }
 }
 
@@ -69,7 +91,8 @@ Lowered Lowering::lower(const layers::BuiltPrograms& fused, int block_set) const
   Lowered made{{{}, fused.train_inputs, fused.predict_inputs, fused.metrics, fused.learning_rate},
                make_backend(block_set)};
   for (const graph::Program& p : fused.set.programs) {
-    made.built.set.programs.push_back({p.name, with_packs(p.graph, *made.backend), p.batch});
+    made.built.set.programs.push_back(
+        {p.name, with_packs(p.graph, *made.backend), p.batch, p.lanes});
   }
   const std::optional<std::string> wrong = graph::verify(made.built.set);
   PLIMSOLL_CHECK(!wrong, wrong.value_or(""));

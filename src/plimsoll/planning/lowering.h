@@ -36,6 +36,7 @@ class Lowering {
   layers::BuiltPrograms fused_;
   std::optional<layers::BuiltPrograms> tailed_;
 
+  void expect_lanes() const;
   void fuse(layers::BuiltPrograms& built) const;
   Lowered lower(const layers::BuiltPrograms& fused, int block_set) const;
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "graph/lanes.h"
 #include "plan/facts/estimate.h"
 #include "plan/facts/liveness.h"
 #include "plan/tree/text.h"
@@ -23,7 +24,10 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
     const bool cuts = asked.parts == 0 && saved.parts <= kMostParts &&
                       saved.parts != answer.catalog().part_count();
     if (cuts) asked.parts = saved.parts;  // where nobody says otherwise, the plan's
-    if (!cuts && (saved.block_set == set || set != 0)) break;
+    const bool lanes = asked.lanes != saved.lanes && request.lanes == 1 &&
+                       saved.lanes <= graph::kMostLanes && saved.lanes > 0;
+    if (lanes) asked.lanes = saved.lanes;
+    if (!cuts && !lanes && (saved.block_set == set || set != 0)) break;
   }
   answer.timed = timed_catalog(*answer.lowered.backend, request);
   const graph::ProgramSet& programs = answer.lowered.built.set;

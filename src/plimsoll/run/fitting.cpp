@@ -57,6 +57,7 @@ void Fitting::open_checkpoints() {
     request_.settings.seed = head->seed;
     if (request_.shuffle.empty()) request_.shuffle = data::to_string(head->shuffle);
     if (request_.settings.parts == 0) request_.settings.parts = head->parts;
+    if (request_.settings.lanes == 0) request_.settings.lanes = head->lanes;
   }
 }
 
@@ -155,6 +156,7 @@ void Fitting::plan_anew(Bytes limit, const train::Position& position) {
   before.whole_process = false;
   before.tune = false;  // once a run
   before.parts = session().plan().parts;
+  before.lanes = session().plan().lanes;
   run_.park(true, request_.settings.spill_directory);
   key_.settings = before;
   key_.settings.memory = limit;

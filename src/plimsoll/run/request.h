@@ -36,6 +36,7 @@ struct Settings {
   std::string precision;                 // "f32", "bf16"; empty: of the model's layers
   int parts = 0;                         // of kernels' work; 0: a checkpoint's, or threads
   int threads = 0;                       // 0: what the process may use
+  int64_t lanes = 0;                     // of the batch, a power of two; 0: a checkpoint's, or 1
   uint64_t seed = 0;                     // of weights, dropout and the order of samples
   std::string backend;                   // empty: the default
   std::optional<double> plan_time;       // effort of the search, in seconds of a machine of today

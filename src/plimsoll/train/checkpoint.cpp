@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/format.h"
+#include "graph/lanes.h"
 
 namespace plimsoll::train {
 namespace {
@@ -79,6 +80,7 @@ layers::Config to_config(const CheckpointHead& head) {
                                 {"kernel_set", head.kernel_set},
                                 {"block_set", head.block_set},
                                 {"parts", head.parts},
+                                {"lanes", head.lanes},
                                 {"callbacks", to_config(head.callbacks)}};
 }
 
@@ -114,6 +116,11 @@ CheckpointHead parse_checkpoint_head(const layers::Config& config) {
                 fmt::format("parts: expected 1 to {}, received {}.", kMostParts, count));
   }
   head.parts = static_cast<int>(count);
+  if (const layers::Config* lanes = config.find("lanes")) head.lanes = lanes->as_int();
+  if (head.lanes < 1 || head.lanes > graph::kMostLanes) {
+    throw Error(ErrorKind::kModel, fmt::format("lanes: expected 1 to {}, received {}.",
+                                               graph::kMostLanes, head.lanes));
+  }
   // Files of before there were any have none.
   if (const layers::Config* callbacks = config.find("callbacks")) {
     head.callbacks = parse_callback_state(*callbacks);

@@ -96,7 +96,8 @@ Position Checkpointer::restore(Session& session, int64_t rows, data::Shuffle shu
       crossing(was.kernel_set, head_.kernel_set) +
       difference("the kernel set", was.kernel_set, head_.kernel_set) +
       difference("the block set", std::to_string(was.block_set), std::to_string(head_.block_set)) +
-      difference("the number of parts", std::to_string(was.parts), std::to_string(head_.parts));
+      difference("the number of parts", std::to_string(was.parts), std::to_string(head_.parts)) +
+      difference("the number of lanes", std::to_string(was.lanes), std::to_string(head_.lanes));
   if (!other.empty()) other.resize(other.size() - 2);
   say_(fmt::format(
       "resumed from {}, step {}{}", found_->path, was.position.steps,

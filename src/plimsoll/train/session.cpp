@@ -626,12 +626,15 @@ CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
   for (const graph::Program& program : programs().set.programs) {
     if (program.name == "train" || program.name == "apply") train.programs.push_back(program);
   }
+  // In how many lanes it is summed is told apart.
+  for (graph::Program& program : train.programs) program.lanes = 1;
   head.precision = to_string(layers::precision_of(programs().set));
   head.batch_norm = layers::batch_norm_text(layers::batch_norm_group_of(programs().set));
   head.program = to_hex(graph::fingerprint(train));
   head.kernel_set = plan().kernel_set;
   head.block_set = plan().block_set;
   head.parts = plan().parts;
+  head.lanes = plan().lanes;
   return head;
 }
 

@@ -9,7 +9,7 @@
 //
 // Sums. An output without a reduce axis is an accumulator. The call with `first` set stores its
 // block's result; every other call adds its own to what is there (for operators that merge rather
-// than add, such as moments, the kernel merges; `begin` says how many rows came before).
+// than add, such as moments, the kernel merges; `begin` and `lane` say how many rows came before).
 
 #include <array>
 #include <cstddef>
@@ -48,7 +48,8 @@ struct KernelCall {
   std::byte* scratch = nullptr;      // 64-byte aligned, as many bytes as the catalog said
   std::span<const int64_t> begin;    // first row of the block on each axis, from the axis's start
   std::span<const int64_t> extents;  // rows of the block on each axis
-  bool first = true;                 // first block of every reduce axis
+  bool first = true;                 // first block of every reduce axis, in its lane
+  int64_t lane = 0;                  // first sample of the lane that the block lies in
   const StepContext* step = nullptr;
 };
 
@@ -81,6 +82,15 @@ struct EncoderRequest {
   int64_t rows = 0;       // along dimension 0
 };
 
+// Asks for what joins the sums of two lanes in an output of a node, of that region.
+struct JoinRequest {
+  const graph::Graph& graph;
+  graph::NodeId node;
+  size_t output = 0;
+  std::vector<int64_t> dims;
+  std::vector<int64_t> strides;
+};
+
 // Process memory outside of the arena.
 struct ResidentBytes {
   Bytes engine;   // binary, libraries, thread stacks and heap once the backend is made
@@ -109,6 +119,9 @@ class Backend {
   virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) = 0;
   // inputs[0]: plain rows, outputs[0]: encoded rows.
   virtual std::unique_ptr<Kernel> make_encoder(const EncoderRequest& request) = 0;
+  // inputs[0] is joined to outputs[0]; begin[0]: samples of the latter, extents[0]: of the former.
+  // The same bits on every backend.
+  virtual std::unique_ptr<Kernel> make_join(const JoinRequest& request);
   // All kernels of a run are made: what only making them needed may go.
   virtual void finish_making() {}
   // Whether kernels compute; the null backend accounts only.

@@ -47,8 +47,8 @@ std::unique_ptr<Kernel> make_channel_moments(const Problem& problem) {
       T* mean = data_of<T>(call.outputs[0]);
       T* m2 = mean + call.outputs[0].strides[0];
       const int64_t above = width == 0 ? 0 : x.dims[0] * call.begin[image_axis] * width;
-      const auto before =
-          static_cast<double>((batched ? call.begin[0] * rows_per_sample : 0) + above);
+      const auto before = static_cast<double>(
+          (batched ? (call.begin[0] - call.lane) * rows_per_sample : 0) + above);
       for (int64_t c = 0; c < channels; ++c) {
         if (call.first) {
           mean[c] = static_cast<T>(means[c]);

@@ -42,7 +42,9 @@ class ChannelMoments final : public ImageReduceOp {
     return {pair_type(node.inputs[0])};
   }
 
-  OpTraits traits() const override { return {.bf16 = graph::kFollowsFirst}; }
+  OpTraits traits() const override {
+    return {.lanes = graph::LaneJoining::kMoments, .bf16 = graph::kFollowsFirst};
+  }
   double flops_per_sample(const NodeTypes& node) const override {
     return 4.0 * static_cast<double>(node.inputs[0].shape.elements_per_sample());
   }

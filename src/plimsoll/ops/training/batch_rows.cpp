@@ -39,6 +39,8 @@ class PutRows final : public BatchReduceOp {
     const Dim rows = Dim::constant(read_int(node, "count", 1));
     return {{node.inputs[0].dtype, Shape{rows, node.inputs[0].shape[1]}}};
   }
+
+  OpTraits traits() const override { return {.lanes = graph::LaneJoining::kApart}; }
 };
 
 }  // namespace

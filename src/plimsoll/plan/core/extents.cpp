@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/lanes.h"
 #include "graph/value_axes.h"
 
 namespace plimsoll::plan {
@@ -173,13 +174,37 @@ RowRange rows_of(const graph::AxisUse& use, RowRange rows, int64_t extent) {
           std::clamp<int64_t>((rows.end - 1) * use.stride + use.after + 1, 0, extent)};
 }
 
-int64_t iteration_count(const Loop& loop, RowRange around) {
-  return (around.size() + loop.slice - 1) / loop.slice;
+std::vector<int64_t> find_slots(const graph::Program& program, const AxisTable& axes) {
+  const int64_t length = graph::lane_length(program.batch, program.lanes);
+  const int64_t slots = graph::slot_count(graph::filled_lanes(program.batch, length));
+  std::vector<int64_t> found(program.graph.values.size(), 1);
+  for (size_t n = 0; n < axes.size() && slots > 1; ++n) {
+    const graph::Node& node = program.graph.nodes[n];
+    for (const graph::Axis& axis : axes[n]) {
+      if (!graph::is_summed_by_lanes(*node.op, axis, length)) continue;
+      for (size_t o = 0; o < node.outputs.size(); ++o) {
+        if (axis.outputs[o].dimension < 0) found[node.outputs[o].index()] = slots;
+      }
+    }
+  }
+  return found;
 }
 
-RowRange iteration_rows(const Loop& loop, RowRange around, int64_t iteration) {
-  const int64_t begin = around.begin + iteration * loop.slice;
-  return {begin, std::min(begin + loop.slice, around.end)};
+int64_t lane_of(const ProgramPlan& plan, const Loop& loop) {
+  return loop.axis.of_samples() ? plan.lane : 0;
+}
+
+// Rows of several lanes begin at one.
+int64_t iteration_count(const Loop& loop, RowRange around, int64_t lane) {
+  const auto of_rows = [&](int64_t rows) { return (rows + loop.slice - 1) / loop.slice; };
+  if (lane == 0 || around.size() <= lane) return of_rows(around.size());
+  return around.size() / lane * of_rows(lane) + of_rows(around.size() % lane);
+}
+
+RowRange iteration_from(const Loop& loop, RowRange around, int64_t begin, int64_t lane) {
+  int64_t end = std::min(begin + loop.slice, around.end);
+  if (lane > 0) end = std::min(end, (begin / lane + 1) * lane);
+  return {begin, end};
 }
 
 std::vector<InstanceRule> find_instance_rules(const ProgramPlan& plan, const graph::Graph& graph,
@@ -211,7 +236,8 @@ std::vector<int64_t> largest_rows(const InstanceRule& rule, const ProgramPlan& p
     int64_t most = dimension.extent;
     if (dimension.loop.valid()) {
       const Loop& loop = plan.loops[dimension.loop.index()];
-      const int64_t iteration = std::min(loop.slice, loop.extent);
+      int64_t iteration = std::min(loop.slice, loop.extent);
+      if (lane_of(plan, loop) > 0) iteration = std::min(iteration, plan.lane);
       const graph::AxisUse& use = dimension.use;
       most = std::min(most, (iteration - 1) * use.stride + use.before + use.after + 1);
     }
@@ -242,14 +268,32 @@ std::vector<LoopId> bind_loops(const ProgramPlan& plan, std::span<const LoopId> 
   return bound;
 }
 
-int64_t block_count(RowRange rows, int64_t block) {
-  if (rows.size() <= 0) return 0;
-  return (rows.end - 1) / block - rows.begin / block + 1;
+namespace {
+
+int64_t blocks_of_a_lane(int64_t block, int64_t lane) { return (lane + block - 1) / block; }
+
+// The place of the block that a row lies in among all of the axis.
+int64_t find_block(int64_t row, int64_t block, int64_t lane) {
+  if (lane == 0) return row / block;
+  return row / lane * blocks_of_a_lane(block, lane) + row % lane / block;
 }
 
-RowRange block_rows(RowRange rows, int64_t block, int64_t index) {
-  const int64_t first = (rows.begin / block + index) * block;
-  return {std::max(first, rows.begin), std::min(first + block, rows.end)};
+}  // namespace
+
+int64_t block_count(RowRange rows, int64_t block, int64_t lane) {
+  if (rows.size() <= 0) return 0;
+  return find_block(rows.end - 1, block, lane) - find_block(rows.begin, block, lane) + 1;
+}
+
+RowRange block_rows(RowRange rows, int64_t block, int64_t lane, int64_t index) {
+  const int64_t place = find_block(rows.begin, block, lane) + index;
+  if (lane == 0) {
+    return {std::max(place * block, rows.begin), std::min((place + 1) * block, rows.end)};
+  }
+  const int64_t each = blocks_of_a_lane(block, lane);
+  const int64_t start = place / each * lane;
+  const int64_t first = start + place % each * block;
+  return {std::max(first, rows.begin), std::min({first + block, start + lane, rows.end})};
 }
 
 }  // namespace plimsoll::plan

@@ -26,6 +26,7 @@
 
 #include "graph/kernel_catalog.h"
 #include "graph/op.h"
+#include "graph/program.h"
 #include "plan/core/plan.h"
 
 namespace plimsoll::plan {
@@ -53,10 +54,15 @@ std::string_view find_bound_axis(const ProgramPlan& plan, LoopId loop, const Cal
 // Rows of a dimension that rows of an axis need or make, clipped to the dimension.
 RowRange rows_of(const graph::AxisUse& use, RowRange rows, int64_t extent);
 
+// By value: slots of a sum over lanes, 1 of every other.
+std::vector<int64_t> find_slots(const graph::Program& program, const AxisTable& axes);
+
+// Samples of a lane in a loop over them; 0: it has none, or they are one lane.
+int64_t lane_of(const ProgramPlan& plan, const Loop& loop);
 // Iterations of a loop inside an iteration of the loop around it of the same axis ([0, extent)
-// where there is none), in rising order.
-int64_t iteration_count(const Loop& loop, RowRange around);
-RowRange iteration_rows(const Loop& loop, RowRange around, int64_t iteration);
+// where there is none), in rising order: their number, and the one that begins at a row.
+int64_t iteration_count(const Loop& loop, RowRange around, int64_t lane);
+RowRange iteration_from(const Loop& loop, RowRange around, int64_t begin, int64_t lane);
 
 // How one dimension of an instance follows the loops around its scope.
 struct DimensionRule {
@@ -86,8 +92,9 @@ std::vector<LoopId> bind_loops(const ProgramPlan& plan, std::span<const LoopId> 
                                LoopId around, const Call& call, std::span<const graph::Axis> axes);
 
 // Blocks of an axis that meet `rows`, clipped to them. Where rows is an iteration of a valid plan,
-// it starts at a block and only the axis's last block is shorter (row-exact axes aside).
-int64_t block_count(RowRange rows, int64_t block);
-RowRange block_rows(RowRange rows, int64_t block, int64_t index);
+// it starts at a block and only a lane's or the axis's last block is shorter (row-exact axes
+// aside). `lane`: the axis's rows in one lane; 0: blocks count from its start.
+int64_t block_count(RowRange rows, int64_t block, int64_t lane);
+RowRange block_rows(RowRange rows, int64_t block, int64_t lane, int64_t index);
 
 }  // namespace plimsoll::plan

@@ -127,7 +127,8 @@ struct Enter {
 using Item = std::variant<Call, Encode, Feed, Output, BeginTransfer, WaitTransfer, Enter>;
 
 // Iterations cover [0, slice), [slice, 2 slice), … of the rows of the loop around it on this axis
-// (all rows where none is around it); the last iteration may be shorter.
+// (all rows where none is around it); the last iteration may be shorter. Over samples they start
+// anew in each lane.
 struct Loop {
   LoopAxis axis;       // calls bind by its name
   int64_t extent = 0;  // rows in all: the axis's whole extent, or the slice of the loop around it
@@ -139,6 +140,7 @@ struct Loop {
 struct ProgramPlan {
   std::string name;
   int64_t batch = 1;
+  int64_t lane = 0;                  // samples of a lane (graph/lanes.h); 0: the batch is one
   std::vector<graph::Block> blocks;  // per node of the graph
   std::vector<Instance> instances;
   std::vector<Loop> loops;  // in the order in which they are entered
@@ -170,6 +172,7 @@ struct Plan {
   std::string kernel_set;
   int block_set = 0;
   int parts = 1;             // into which kernels cut their work
+  int64_t lanes = 1;         // of every batch (graph/lanes.h)
   uint64_t fingerprint = 0;  // of the program set
   std::vector<StatePlacement> states;
   Bytes state_bytes;  // of those in the arena

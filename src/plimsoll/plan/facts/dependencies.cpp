@@ -1,6 +1,7 @@
 #include "plan/facts/dependencies.h"
 
 #include <algorithm>
+#include <numeric>
 #include <queue>
 
 #include "base/error.h"
@@ -83,6 +84,7 @@ class DependencyFinder {
  public:
   DependencyFinder(const ProgramFacts& facts, const LoopAxis& axis) : facts_(facts) {
     result_.axis = axis;
+    result_.lane = axis.of_samples() ? facts.lane() : 0;
     result_.before.resize(facts.graph().nodes.size());
     result_.after.resize(facts.graph().nodes.size());
   }
@@ -227,6 +229,11 @@ int64_t iteration_bytes(const ProgramFacts& facts, const Dependencies& dependenc
                              ? facts.batch()
                              : dependencies.roles[v.producer.index()].extent;
   return whole / extent * std::min(rows, extent);
+}
+
+int64_t common_unit(const Dependencies& dependencies, int64_t a, int64_t b) {
+  const int64_t unit = std::lcm(a, b);
+  return dependencies.lane > 0 ? std::min(unit, dependencies.lane) : unit;
 }
 
 int64_t find_extent(const ProgramFacts& facts, const Dependencies& dependencies,

@@ -21,13 +21,15 @@ struct AxisRole {
   int axis = -1;        // its own of that name; −1: none
   bool sliced = false;  // may stand in such a loop
   int64_t extent = 0;   // of the axis: loops around it have so many rows in all
-  // Slices around it are multiples of this: its block, 1 where rows may be called in any number.
+  // Slices around it are multiples of this, or lanes: its block, 1 where rows may be called in any
+  // number.
   int64_t unit = 1;
   friend bool operator==(const AxisRole&, const AxisRole&) = default;
 };
 
 struct Dependencies {
   LoopAxis axis = graph::kBatchAxis;               // that loops go over
+  int64_t lane = 0;                                // rows of it in one lane; 0: not cut there
   std::vector<AxisRole> roles;                     // per node
   std::vector<std::vector<graph::NodeId>> before;  // per node, by rising number
   std::vector<std::vector<graph::NodeId>> after;   // the same the other way round
@@ -52,6 +54,9 @@ bool shares_iterations(const ProgramFacts& facts, const Dependencies& dependenci
 // Bytes of a value in an iteration of so many rows.
 int64_t iteration_bytes(const ProgramFacts& facts, const Dependencies& dependencies,
                         graph::ValueId value, int64_t rows);
+
+// The smallest slice that is a multiple of both, or a lane.
+int64_t common_unit(const Dependencies& dependencies, int64_t a, int64_t b);
 
 // Rows of the loop around these nodes, which may share one.
 int64_t find_extent(const ProgramFacts& facts, const Dependencies& dependencies,

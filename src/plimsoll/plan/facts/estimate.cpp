@@ -14,7 +14,7 @@ constexpr double kItemSeconds = 1e-7;
 
 int64_t count_iterations(const ProgramPlan& plan, LoopId loop) {
   const Loop& table = plan.loops[loop.index()];
-  return iteration_count(table, {0, table.extent});
+  return iteration_count(table, {0, table.extent}, lane_of(plan, table));
 }
 
 // Iterations of all loops from `loop` outwards.

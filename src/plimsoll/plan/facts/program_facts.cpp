@@ -26,8 +26,8 @@ void for_each_shape(std::span<const BlockLengths> lengths,
 }
 
 void count_blocks(RowRange rows, int64_t block, std::map<int64_t, int64_t>& counts) {
-  for (int64_t k = 0; k < block_count(rows, block); ++k)
-    ++counts[block_rows(rows, block, k).size()];
+  for (int64_t k = 0; k < block_count(rows, block, 0); ++k)
+    ++counts[block_rows(rows, block, 0, k).size()];
 }
 
 // Iterations of the innermost loop of a chain, one after the other.
@@ -38,9 +38,10 @@ void count_iterations(const ProgramPlan& plan, std::span<const LoopId> chain, Ro
     return;
   }
   const Loop& loop = plan.loops[chain.front().index()];
-  for (int64_t iteration = 0; iteration < iteration_count(loop, around); ++iteration) {
-    count_iterations(plan, chain.subspan(1), iteration_rows(loop, around, iteration), block,
-                     counts);
+  for (int64_t begin = around.begin; begin < around.end;) {
+    const RowRange rows = iteration_from(loop, around, begin, 0);
+    count_iterations(plan, chain.subspan(1), rows, block, counts);
+    begin = rows.end;
   }
 }
 
@@ -49,7 +50,9 @@ void count_iterations(const ProgramPlan& plan, std::span<const LoopId> chain, Ro
 ProgramFacts::ProgramFacts(const graph::Program& program, const graph::KernelCatalog& catalog)
     : program_(program),
       catalog_(catalog),
+      lane_(graph::lane_length(program.batch, program.lanes)),
       axes_(find_all_axes(program.graph)),
+      slots_(find_slots(program, axes_)),
       users_(graph::find_users(program.graph)),
       scratch_(program.graph.nodes.size()),
       seconds_(program.graph.nodes.size()) {
@@ -107,8 +110,11 @@ double ProgramFacts::ask_seconds(graph::NodeId node, const std::vector<int64_t>&
   return seconds;
 }
 
-BlockLengths find_block_lengths(const ProgramPlan& plan, std::span<const LoopId> parents,
-                                LoopId loop, int64_t extent, int64_t block) {
+namespace {
+
+// So many blocks of each length, in one lane of that extent.
+void count_lane(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId loop,
+                int64_t extent, int64_t block, std::map<int64_t, int64_t>& counts) {
   std::vector<LoopId> chain;  // outermost first
   bool regular = true;        // every iteration starts at a multiple of the step
   int64_t step = block;
@@ -118,12 +124,24 @@ BlockLengths find_block_lengths(const ProgramPlan& plan, std::span<const LoopId>
     if (chain.empty()) step = std::min(step, slice);
     chain.insert(chain.begin(), loop);
   }
-  std::map<int64_t, int64_t> counts;
   if (regular) {
-    if (extent / step > 0) counts[step] = extent / step;
-    if (extent % step > 0) counts[extent % step] = 1;
+    if (extent / step > 0) counts[step] += extent / step;
+    if (extent % step > 0) ++counts[extent % step];
   } else {
     count_iterations(plan, chain, {0, extent}, block, counts);
+  }
+}
+
+}  // namespace
+
+BlockLengths find_block_lengths(const ProgramPlan& plan, std::span<const LoopId> parents,
+                                LoopId loop, const AxisRows& rows) {
+  std::map<int64_t, int64_t> counts;
+  const int64_t lane = rows.lane == 0 ? rows.extent : std::min(rows.lane, rows.extent);
+  count_lane(plan, parents, loop, lane, rows.block, counts);
+  for (auto& [length, count] : counts) count *= rows.extent / lane;
+  if (rows.extent % lane > 0) {
+    count_lane(plan, parents, loop, rows.extent % lane, rows.block, counts);
   }
   BlockLengths lengths;
   for (auto it = counts.rbegin(); it != counts.rend(); ++it)
@@ -139,8 +157,9 @@ std::vector<BlockLengths> find_call_lengths(const ProgramPlan& plan,
   std::vector<BlockLengths> lengths;
   lengths.reserve(axes.size());
   for (size_t a = 0; a < axes.size(); ++a) {
-    lengths.push_back(find_block_lengths(plan, parents, bound[a], facts.extent(call.node, a),
-                                         facts.block(call.node)[a]));
+    lengths.push_back(find_block_lengths(
+        plan, parents, bound[a],
+        {facts.extent(call.node, a), facts.lane(call.node, a), facts.block(call.node)[a]}));
   }
   return lengths;
 }

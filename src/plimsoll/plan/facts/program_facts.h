@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "graph/kernel_catalog.h"
+#include "graph/lanes.h"
 #include "graph/program.h"
 #include "plan/core/extents.h"
 #include "plan/facts/loop_chains.h"
@@ -35,6 +36,11 @@ class ProgramFacts {
   const graph::Graph& graph() const { return program_.graph; }
   const graph::KernelCatalog& catalog() const { return catalog_; }
   int64_t batch() const { return program_.batch; }
+  // Samples of a lane; 0: the batch is one.
+  int64_t lane() const { return lane_; }
+
+  // Slots of a sum over several lanes; 1 of every other value.
+  int64_t slots(graph::ValueId value) const { return slots_[value.index()]; }
 
   const AxisTable& axes() const { return axes_; }
   const std::vector<graph::Axis>& axes(graph::NodeId node) const { return axes_[node.index()]; }
@@ -43,6 +49,10 @@ class ProgramFacts {
   const std::vector<int64_t>& block(graph::NodeId node) const { return concrete_[node.index()]; }
   int64_t extent(graph::NodeId node, size_t axis) const {
     return axes_[node.index()][axis].extent.at(program_.batch);
+  }
+  // Rows of an axis in one lane; 0: it is not cut there.
+  int64_t lane(graph::NodeId node, size_t axis) const {
+    return graph::lane_rows(axes_[node.index()][axis], lane_);
   }
   // Nodes that read each value, in node order, each once.
   const std::vector<std::vector<graph::NodeId>>& users() const { return users_; }
@@ -80,7 +90,9 @@ class ProgramFacts {
 
   const graph::Program& program_;
   const graph::KernelCatalog& catalog_;
+  int64_t lane_;
   AxisTable axes_;
+  std::vector<int64_t> slots_;
   std::vector<graph::Block> blocks_;
   std::vector<std::vector<int64_t>> concrete_;
   std::vector<std::vector<graph::NodeId>> users_;
@@ -95,10 +107,17 @@ class ProgramFacts {
   std::vector<std::map<std::vector<int64_t>, double>> seconds_;  // per node
 };
 
-// Blocks of an axis of this extent when calls cover the iterations of `loop` (invalid: the whole
-// axis at once), by falling length.
+// Rows of an axis in all, in one lane (0: not cut there) and in a block.
+struct AxisRows {
+  int64_t extent = 0;
+  int64_t lane = 0;
+  int64_t block = 0;
+};
+
+// Blocks of an axis when calls cover the iterations of `loop` (invalid: the whole axis at once), by
+// falling length.
 BlockLengths find_block_lengths(const ProgramPlan& plan, std::span<const LoopId> parents,
-                                LoopId loop, int64_t extent, int64_t block);
+                                LoopId loop, const AxisRows& rows);
 
 // The same for each axis of a call that stands in the body of `around`.
 std::vector<BlockLengths> find_call_lengths(const ProgramPlan& plan,

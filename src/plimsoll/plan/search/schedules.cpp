@@ -24,6 +24,13 @@ Shapes smallest_shapes(const ProgramFacts& facts, const Dependencies& dependenci
   return shapes;
 }
 
+// Twice as many rows, a lane, and after that all of them.
+int64_t next_slice(const Dependencies& dependencies, int64_t slice, int64_t extent) {
+  const int64_t lane = dependencies.lane;
+  if (lane == 0) return std::min(2 * slice, extent);
+  return slice < lane ? std::min(2 * slice, lane) : extent;
+}
+
 }  // namespace
 
 std::vector<Shapes> make_flat_shapes(const ProgramFacts& facts, const Dependencies& dependencies,
@@ -35,7 +42,7 @@ std::vector<Shapes> make_flat_shapes(const ProgramFacts& facts, const Dependenci
     for (size_t p = 0; p < next.size(); ++p) {
       const int64_t extent = find_extent(facts, dependencies, slots[2 * p + 1]);
       whole = whole && next[p].slice >= extent;
-      next[p].slice = std::min(2 * next[p].slice, extent);
+      next[p].slice = next_slice(dependencies, next[p].slice, extent);
     }
     if (!whole) result.push_back(std::move(next));
   }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "graph/lanes.h"
 #include "plan/core/extents.h"
 #include "plan/core/state_places.h"
 #include "plan/core/walk.h"
@@ -70,8 +71,9 @@ void complete_bytes(ProgramPlan& plan, const Chains& chains, ProgramFacts& facts
   const auto work_out = [&](size_t i) {
     if (rules.empty()) rules = find_instance_rules(plan, facts.graph(), facts.axes());
     const Instance& instance = plan.instances[i];
-    return instance_bytes(facts.graph().value(instance.value).type, instance.form,
-                          largest_rows(rules[i], plan));
+    const Bytes bytes = instance_bytes(facts.graph().value(instance.value).type, instance.form,
+                                       largest_rows(rules[i], plan));
+    return graph::bytes_of_slots(bytes, facts.slots(instance.value));
   };
   for (size_t i = 0; i < plan.instances.size(); ++i) {
     Instance& instance = plan.instances[i];
@@ -212,6 +214,7 @@ void place_states(const graph::ProgramSet& programs, Bytes gap,
 void complete_sizes(ProgramPlan& plan, ProgramFacts& facts) {
   plan.blocks = facts.blocks();
   plan.batch = facts.batch();
+  plan.lane = facts.lane();
   find_state_instances(plan, facts.graph());
   find_scopes(plan, facts.axes());
   const Chains chains = facts.chains().number(plan);
@@ -237,6 +240,7 @@ void complete_totals(Plan& plan, const graph::ProgramSet& programs,
   plan.kernel_set = catalog.kernel_set();
   plan.block_set = catalog.block_set();
   plan.parts = catalog.part_count();
+  plan.lanes = programs.programs.empty() ? 1 : programs.programs.front().lanes;
   plan.fingerprint = graph::fingerprint(programs);
   plan.arena_bytes = plan.state_bytes;
   for (const ProgramPlan& program : plan.programs) {
@@ -257,6 +261,7 @@ void complete_plan(Plan& plan, const graph::ProgramSet& programs,
     ProgramFacts facts(programs.programs[p], catalog);
     check_structure(program, facts);
     program.batch = facts.batch();
+    program.lane = facts.lane();
     find_loop_extents(program, facts);
     complete_sizes(program, facts);
     plan.spill_bytes = max(plan.spill_bytes, complete_offsets(program, facts.graph(), plan.states,

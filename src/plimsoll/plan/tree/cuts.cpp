@@ -389,7 +389,8 @@ class CutMaker {
     for (LoopId loop = body; loop.valid(); loop = editor_.parent(loop)) {
       const Loop& around = plan_.loops[loop.index()];
       if (around.axis != dependencies_.axis || role.extent != whole_extent(loop)) return false;
-      if (around.slice % role.unit != 0 && around.slice < role.extent) return false;
+      const int64_t whole = dependencies_.lane > 0 ? dependencies_.lane : role.extent;
+      if (around.slice % role.unit != 0 && around.slice < whole) return false;
     }
     return true;
   }

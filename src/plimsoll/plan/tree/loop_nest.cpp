@@ -1,7 +1,6 @@
 #include "plan/tree/loop_nest.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace plimsoll::plan {
 namespace {
@@ -79,7 +78,7 @@ class LoopNestMaker {
     int64_t common = inner == kNestFully ? 1 : inner;
     size_t end = begin;
     for (; end < nodes.size() && slot_of_[nodes[end].index()] == slot; ++end) {
-      const int64_t both = std::lcm(common, role(nodes[end]).unit);
+      const int64_t both = common_unit(dependencies_, common, role(nodes[end]).unit);
       if (inner == kNestFully ? both >= rows : both > inner) break;
       common = both;
     }
@@ -117,7 +116,9 @@ class LoopNestMaker {
 
 int64_t find_unit(const Dependencies& dependencies, std::span<const NodeId> nodes) {
   int64_t unit = 1;
-  for (NodeId node : nodes) unit = std::lcm(unit, dependencies.roles[node.index()].unit);
+  for (NodeId node : nodes) {
+    unit = common_unit(dependencies, unit, dependencies.roles[node.index()].unit);
+  }
   return unit;
 }
 

@@ -376,7 +376,7 @@ std::vector<NodeId> find_whole_updates(const ProgramPlan& plan) {
     const auto* enter = std::get_if<Enter>(&plan.items[i]);
     if (enter == nullptr || !plan.loops[enter->loop.index()].axis.of_states()) continue;
     const Loop& loop = plan.loops[enter->loop.index()];
-    const int64_t iterations = iteration_count(loop, {0, loop.extent});
+    const int64_t iterations = iteration_count(loop, {0, loop.extent}, 0);
     const auto begin = profile.begin() + numbers[i].begin;
     const int64_t others =
         *std::max_element(begin, profile.begin() + numbers[i].end) - inside[enter->loop.index()];

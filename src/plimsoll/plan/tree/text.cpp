@@ -22,8 +22,9 @@ class ProgramPrinter {
       : plan_(plan), graph_(graph), text_(text) {}
 
   void print() {
-    text_ += fmt::format("program {} batch={} arena={}\n", quote_name(plan_.name), plan_.batch,
-                         count(plan_.arena_bytes));
+    text_ += fmt::format("program {} batch={}", quote_name(plan_.name), plan_.batch);
+    if (plan_.lane != 0) text_ += fmt::format(" lane={}", plan_.lane);
+    text_ += fmt::format(" arena={}\n", count(plan_.arena_bytes));
     PLIMSOLL_CHECK(plan_.blocks.size() == graph_.nodes.size(), "a plan has a block per node");
     for (size_t n = 0; n < plan_.blocks.size(); ++n) print_block(graph::NodeId(n));
     for (size_t i = 0; i < plan_.instances.size(); ++i) print_instance(i);
@@ -139,9 +140,10 @@ class ProgramPrinter {
 }  // namespace
 
 std::string print(const Plan& plan, const graph::ProgramSet& programs) {
-  std::string text = fmt::format("plan kernel_set={} block_set={} parts={} fingerprint={}\n",
-                                 quote_name(plan.kernel_set), plan.block_set, plan.parts,
-                                 to_hex(plan.fingerprint));
+  std::string text = fmt::format("plan kernel_set={} block_set={} parts={}",
+                                 quote_name(plan.kernel_set), plan.block_set, plan.parts);
+  if (plan.lanes != 1) text += fmt::format(" lanes={}", plan.lanes);
+  text += " fingerprint=" + to_hex(plan.fingerprint) + "\n";
   text += "arena bytes=" + count(plan.arena_bytes) + " state=" + count(plan.state_bytes) +
           " spill=" + count(plan.spill_bytes) + "\n";
   for (const StatePlacement& state : plan.states) {

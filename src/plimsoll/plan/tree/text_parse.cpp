@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/suggest.h"
+#include "graph/lanes.h"
 #include "graph/op.h"
 #include "plan/tree/complete.h"
 #include "plan/tree/text.h"
@@ -410,12 +411,16 @@ class PlanParser {
                 did_you_mean(program.name, known));
     }
     program.batch = graph->batch;
+    program.lane = graph::lane_length(graph->batch, graph->lanes);
     while (!line.empty()) {
       std::string key, value;
       line.take_field(key, value);
-      if (key != "batch" && key != "arena") line.fail_field(key, "batch, arena");
+      if (key != "batch" && key != "lane" && key != "arena") {
+        line.fail_field(key, "batch, lane, arena");
+      }
       const int64_t count = line.parse_count(value, key);
       if (key == "batch") program.batch = count;
+      if (key == "lane") program.lane = count;
       if (key == "arena") program.arena_bytes = Bytes(count);
     }
     if (plan_.programs.size() >= programs_.programs.size()) {
@@ -434,12 +439,14 @@ class PlanParser {
         plan_.kernel_set = value;
       } else if (key == "fingerprint") {
         plan_.fingerprint = parse_fingerprint(value, line);
+      } else if (key == "lanes") {
+        plan_.lanes = line.parse_count(value, key);
       } else if (key == "block_set" || key == "parts" || key == "threads") {
         // Older texts call parts threads.
         const int64_t count = std::min<int64_t>(line.parse_count(value, key), 1 << 30);
         (key == "block_set" ? plan_.block_set : plan_.parts) = static_cast<int>(count);
       } else {
-        line.fail_field(key, "kernel_set, block_set, parts, fingerprint");
+        line.fail_field(key, "kernel_set, block_set, parts, lanes, fingerprint");
       }
     }
   }

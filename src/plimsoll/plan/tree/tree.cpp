@@ -45,6 +45,7 @@ class TreeBuilder {
   ProgramPlan build() {
     plan_.name = facts_.program().name;
     plan_.batch = facts_.batch();
+    plan_.lane = facts_.lane();
     emit_body(loop_nest_.items, -1, plan_.items, facts_.batch());
     return std::move(plan_);
   }

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/shape.h"
+#include "graph/lanes.h"
 #include "plan/validate/validator_impl.h"
 
 // The plan as a whole: whose plan it is, its blocks, its state region and its totals.
@@ -63,7 +64,9 @@ bool is_bits(const Subject& subject, InstanceId id) {
 int64_t longest_iteration(const ProgramPlan& program, LoopId loop) {
   // The first iteration of a nested loop is as long as any: its extent is a whole iteration around
   // it.
-  return program.loops[loop.index()].slice;
+  const Loop& table = program.loops[loop.index()];
+  const bool lanes = table.axis.of_samples() && program.lane > 0;
+  return lanes ? std::min(table.slice, program.lane) : table.slice;
 }
 
 Box region(const SiteOperand& operand, const std::vector<Range>& windows) {
@@ -155,10 +158,12 @@ Validation check_programs(const Plan& plan, const graph::ProgramSet& programs,
   for (size_t p = 0; p < plan.programs.size(); ++p) {
     const graph::Program& source = programs.programs[p];
     const ProgramPlan& program = plan.programs[p];
-    if (program.name == source.name && program.batch == source.batch) continue;
-    return wrong_program(fmt::format("program {}", p),
-                         fmt::format("{} of batch {}", source.name, source.batch),
-                         fmt::format("{} of batch {}", program.name, program.batch));
+    const bool lanes = program.lane == graph::lane_length(source.batch, source.lanes);
+    if (program.name == source.name && program.batch == source.batch && lanes) continue;
+    return wrong_program(
+        fmt::format("program {}", p),
+        fmt::format("{} of batch {}, {} lanes", source.name, source.batch, source.lanes),
+        fmt::format("{} of batch {}, lanes of {}", program.name, program.batch, program.lane));
   }
   return ok();
 }

@@ -7,6 +7,7 @@
 // it touches for given rows of the axes. Sites are worked out from graph and tree alone; nothing of
 // the planner is used, and nothing that the plan says of sizes, places or lifetimes is believed.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -50,10 +51,27 @@ struct SiteAxis {
   std::string name;
   graph::AxisKind kind = graph::AxisKind::kMap;
   int64_t extent = 0;
+  int64_t lane = 0;  // rows after which blocks count anew; 0: never
   int64_t block = 0;
   bool falling = false;
   bool row_exact = false;
   std::vector<LoopId> loops = {};  // that bind to it, outermost first
+
+  bool is_one_call() const { return block >= extent && lane == 0; }
+  // Blocks before the one that the row lies in, and the rows of that one.
+  int64_t place_of(int64_t row) const {
+    return lane == 0 ? row / block : row / lane * blocks_in(lane) + row % lane / block;
+  }
+  Range block_of(int64_t row) const {
+    const int64_t start = lane == 0 ? 0 : row / lane * lane;
+    const int64_t first = start + (row - start) / block * block;
+    const int64_t end = lane == 0 ? extent : std::min(start + lane, extent);
+    return {first, std::min(first + block, end)};
+  }
+  int64_t block_count() const { return extent == 0 ? 0 : place_of(extent - 1) + 1; }
+
+ private:
+  int64_t blocks_in(int64_t rows) const { return (rows + block - 1) / block; }
 };
 
 // Dimension `dimension` of an operand follows axis `axis` of the site.

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "graph/lanes.h"
 #include "plan/validate/validator_impl.h"
 
 // What single operands must be: forms that kernels accept, scopes around all uses, sizes, the
@@ -92,6 +93,19 @@ Validation check_scopes(const Subject& subject, const Site& site) {
   return ok();
 }
 
+// Sums over the batch have a slot for each that waits to be added up.
+int64_t slots_of(const Subject& subject, graph::ValueId id) {
+  const graph::Value& value = subject.source.graph.value(id);
+  if (value.kind != graph::ValueKind::kNode || subject.program.lane == 0) return 1;
+  const graph::Op& op = *subject.source.graph.node(value.producer).op;
+  for (const graph::Axis& axis : graph::axes_of(subject.source.graph, value.producer)) {
+    if (axis.outputs[static_cast<size_t>(value.output)].dimension >= 0) continue;
+    if (!graph::is_summed_by_lanes(op, axis, subject.program.lane)) continue;
+    return graph::slot_count(graph::filled_lanes(subject.source.batch, subject.program.lane));
+  }
+  return 1;
+}
+
 // Bytes of one iteration of the scope, as the item that writes the instance cuts it.
 Bytes needed_bytes(const Subject& subject, const Sites& sites, InstanceId id) {
   const Instance& instance = instance_of(subject, id);
@@ -117,7 +131,7 @@ Bytes needed_bytes(const Subject& subject, const Sites& sites, InstanceId id) {
   }
   Bytes bytes = element_bytes(type.dtype);
   for (int64_t dim : dims) bytes = bytes * dim;
-  return bytes;
+  return graph::bytes_of_slots(bytes, slots_of(subject, instance.value));
 }
 
 Validation check_size(const Subject& subject, const Sites& sites, InstanceId id) {
@@ -215,7 +229,7 @@ Validation check_in_place(const Subject& subject, const Sites& sites, InstanceId
     return bad("operator " + std::string(node.op->name()) + " does not allow it");
   }
   for (size_t a = 0; a < site.axes.size(); ++a) {
-    if (site.axes[a].block >= site.axes[a].extent && !site.axes[a].row_exact) continue;
+    if (site.axes[a].is_one_call() && !site.axes[a].row_exact) continue;
     if (!cuts_like(site.reads[static_cast<size_t>(input)], site.writes[static_cast<size_t>(output)],
                    static_cast<int>(a))) {
       return bad("axis " + site.axes[a].name + " cuts input and output in different ways");

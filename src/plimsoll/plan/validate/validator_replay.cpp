@@ -91,7 +91,7 @@ int64_t Replay::blocks_in_all(const SiteOperand& operand, const Site& site) cons
   int64_t blocks = 1;
   for (int a : operand.folds) {
     const SiteAxis& axis = site.axes[static_cast<size_t>(a)];
-    blocks *= (axis.extent + axis.block - 1) / axis.block;
+    blocks *= axis.block_count();
   }
   return blocks;
 }
@@ -124,8 +124,11 @@ Validation Replay::run_loop(LoopId id) {
     if (subject_.program.loops[around.index()].axis == loop.axis)
       rows = iterations_[around.index()];
   }
-  for (int64_t begin = rows.begin; begin < rows.end; begin += loop.slice) {
-    iterations_[id.index()] = {begin, std::min(begin + loop.slice, rows.end)};
+  const int64_t lane = loop.axis.of_samples() ? subject_.program.lane : 0;
+  for (Range turn{rows.begin, rows.begin}; turn.end < rows.end;) {
+    turn = {turn.end, std::min(turn.end + loop.slice, rows.end)};
+    if (lane > 0) turn.end = std::min(turn.end, turn.begin / lane * lane + lane);
+    iterations_[id.index()] = turn;
     if (Validation v = run_body(sites_.bodies[id.index()]); !v.ok()) return v;
   }
   return ok();
@@ -166,8 +169,8 @@ Validation Replay::check_window(const Site& site, size_t a, const Range& window)
                                        rows_text(window)};
   }
   if (axis.row_exact) return ok();
-  if (window.begin % axis.block == 0 &&
-      (window.end % axis.block == 0 || window.end == axis.extent)) {
+  if (axis.block_of(window.begin).begin == window.begin &&
+      axis.block_of(window.end - 1).end == window.end) {
     return ok();
   }
   return {Verdict::kBadSlice,

@@ -21,9 +21,9 @@ FoldOrder fold_order(const Site& site, const SiteOperand& operand,
   for (int a : operand.folds) {
     const SiteAxis& axis = site.axes[static_cast<size_t>(a)];
     const Range& window = windows[static_cast<size_t>(a)];
-    const int64_t blocks = (axis.extent + axis.block - 1) / axis.block;
-    int64_t first = window.begin / axis.block;
-    int64_t last = (window.end - 1) / axis.block;
+    const int64_t blocks = axis.block_count();
+    int64_t first = axis.place_of(window.begin);
+    int64_t last = axis.place_of(window.end - 1);
     order.count *= last - first + 1;
     if (axis.falling) {
       std::swap(first, last);
@@ -39,17 +39,18 @@ FoldOrder fold_order(const Site& site, const SiteOperand& operand,
 // Lengths of the blocks that a window meets, without repeats.
 std::vector<int64_t> block_lengths(const SiteAxis& axis, const Range& window) {
   std::vector<int64_t> lengths;
-  const auto add = [&](int64_t at) {
-    const int64_t begin = std::max(window.begin, at / axis.block * axis.block);
-    const int64_t end = std::min(window.end, at / axis.block * axis.block + axis.block);
-    if (std::find(lengths.begin(), lengths.end(), end - begin) == lengths.end()) {
-      lengths.push_back(end - begin);
+  const auto add = [&](int64_t row) {
+    const Range block = axis.block_of(row);
+    const int64_t length = std::min(window.end, block.end) - std::max(window.begin, block.begin);
+    if (std::find(lengths.begin(), lengths.end(), length) == lengths.end()) {
+      lengths.push_back(length);
     }
+    return block.end;
   };
-  add(window.begin);
-  if (window.begin / axis.block + 1 < (window.end - 1) / axis.block) {
-    add(window.begin + axis.block);
-  }
+  // The first two blocks and the last one; where there are lanes, all of them.
+  int64_t next = add(window.begin);
+  if (next < window.end) next = add(next);
+  while (axis.lane > 0 && next < window.end) next = add(next);
   add(window.end - 1);
   return lengths;
 }

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "graph/lanes.h"
 #include "graph/value_axes.h"
 #include "plan/validate/validator_impl.h"
 
@@ -122,7 +123,7 @@ Validation check_output_folds(const Subject& subject, const Site& site) {
   for (const SiteOperand& output : site.writes) {
     for (int a : output.folds) {
       const SiteAxis& axis = site.axes[static_cast<size_t>(a)];
-      if (is_sum(axis.kind) || axis.block >= axis.extent) continue;
+      if (is_sum(axis.kind) || axis.is_one_call()) continue;
       return {Verdict::kNotCuttable, at(subject, site) + "an output lacks axis " + axis.name +
                                          " of kind " + std::string(graph::to_string(axis.kind)) +
                                          ", which cannot be cut into blocks"};
@@ -152,6 +153,7 @@ Validation make_call(const Subject& subject, const Call& call, Site& site) {
         {.name = axes[a].name,
          .kind = axes[a].kind,
          .extent = axes[a].extent.at(subject.source.batch),
+         .lane = graph::lane_rows(axes[a], subject.program.lane),
          .block = block[a],
          .falling = axes[a].falling,
          .row_exact = rows && subject.catalog.row_exact(graph, call.node, static_cast<int>(a)),

@@ -42,14 +42,14 @@ Channels read_channels(const NodeFacts& facts, const CpuOptions& options, int64_
   return c;
 }
 
-// Rows before this block.
+// Rows before this block, in its lane.
 double rows_before(const Channels& c, const KernelCall& call) {
   if (c.batch_axis < 0) return 0.0;
   // Rows are cut of one sample only.
   const int64_t above =
       c.image_axis < 0 ? 0 : call.begin[static_cast<size_t>(c.image_axis)] * c.width;
-  return static_cast<double>(call.begin[static_cast<size_t>(c.batch_axis)] * c.rows_per_sample +
-                             above);
+  const int64_t samples = call.begin[static_cast<size_t>(c.batch_axis)] - call.lane;
+  return static_cast<double>(samples * c.rows_per_sample + above);
 }
 
 // Scratch of one part of a reduction: `doubles` and `floats` numbers a channel.

@@ -1,0 +1,43 @@
+#include "graph/lanes.h"
+
+#include <bit>
+
+namespace plimsoll::graph {
+namespace {
+
+constexpr int64_t kSlotAlignment = 64;  // a cache line
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+int64_t lane_length(int64_t batch, int64_t lanes) {
+  const int64_t length = ceil_div(batch, lanes);
+  return length < batch ? length : 0;
+}
+
+int64_t lane_rows(const Axis& axis, int64_t length) {
+  const bool uncut = axis.kind == AxisKind::kWhole || axis.kind == AxisKind::kNormalize;
+  return uncut || !axis.extent.of_batch ? 0 : axis.extent.at(length);
+}
+
+bool is_summed_by_lanes(const Op& op, const Axis& axis, int64_t length) {
+  return axis.kind == AxisKind::kReduce && lane_rows(axis, length) > 0 &&
+         op.traits().lanes != LaneJoining::kApart;
+}
+
+int64_t filled_lanes(int64_t batch, int64_t length) {
+  return length == 0 ? 1 : ceil_div(batch, length);
+}
+
+int64_t lane_slot(int64_t lane) { return std::popcount(static_cast<uint64_t>(lane)); }
+
+int64_t slot_count(int64_t lanes) { return std::bit_width(static_cast<uint64_t>(lanes)); }
+
+Bytes slot_bytes(Bytes sum) {
+  return Bytes(ceil_div(sum.count(), kSlotAlignment) * kSlotAlignment);
+}
+
+Bytes bytes_of_slots(Bytes sum, int64_t slots) { return slot_bytes(sum) * (slots - 1) + sum; }
+
+}  // namespace plimsoll::graph

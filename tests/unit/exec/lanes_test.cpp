@@ -1,0 +1,152 @@
+// Sums over lanes of the batch (graph/lanes.h): folds and joins, at every way to loop.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "backend/kernel/backends.h"
+#include "exec/executor.h"
+#include "graph/builder.h"
+#include "ops/registry.h"
+#include "plan/search/planner.h"
+#include "plan/validate/validator.h"
+#include "toys/toy_backend.h"
+#include "unit/exec/toy_run.h"
+
+namespace plimsoll::exec {
+namespace {
+
+constexpr int64_t kWidth = 3;
+
+// Rows of one input, from a row on.
+class Rows final : public InputSource {
+ public:
+  Rows(std::vector<float> values, int64_t first) : values_(std::move(values)), first_(first) {}
+  void fill(int, int64_t begin, int64_t count, void* target) override {
+    std::memcpy(target, values_.data() + (first_ + begin) * kWidth,
+                static_cast<size_t>(count * kWidth) * sizeof(float));
+  }
+
+ private:
+  std::vector<float> values_;
+  int64_t first_;
+};
+
+// Numbers whose sums depend on the order.
+std::vector<float> numbers(int64_t rows) {
+  std::vector<float> values(static_cast<size_t>(rows * kWidth));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::sin(static_cast<float>(i) * 1.7F) * std::exp(static_cast<float>(i % 7));
+  }
+  return values;
+}
+
+// The sum of rows, and the mean and squared differences of each channel.
+graph::ProgramSet sums(int64_t batch, int64_t lanes) {
+  graph::GraphBuilder builder(ops::registry());
+  const graph::ValueId x =
+      builder.input("x", {DType::kFloat32, {Dim::batch(), Dim::constant(kWidth)}});
+  builder.output(builder.call("bias_grad", "sum", {x}));
+  builder.output(builder.call("channel_moments", "moments", {x}));
+  graph::ProgramSet programs;
+  programs.programs.push_back({"train", builder.finish(), batch, lanes});
+  return programs;
+}
+
+using Sums = std::vector<std::vector<float>>;
+
+Sums run(const graph::ProgramSet& programs, const plan::Plan& plan, backend::Backend& backend,
+         int64_t first = 0) {
+  const plan::Validation valid = plan::validate(plan, programs, backend.catalog());
+  EXPECT_TRUE(valid.ok()) << valid.message;
+  Executor executor(programs, plan, backend, {.poison = true});
+  Rows source(numbers(first + programs.programs[0].batch), first);
+  toys::ToySink sink = make_sink(programs.programs[0]);
+  executor.run(0, {}, &source, &sink);
+  return sink.outputs;
+}
+
+plan::Plan planned(const graph::ProgramSet& programs, const backend::Backend& backend,
+                   std::optional<Bytes> limit = {}) {
+  plan::PlanOptions options;
+  options.arena_limit = limit;
+  plan::PlanOutcome outcome = plan::make_plan(programs, backend.catalog(), options);
+  return std::get<plan::Fits>(std::move(outcome.answer)).plan;
+}
+
+std::unique_ptr<backend::Backend> blocks_of(const std::string& name, int64_t samples) {
+  return backend::make_backend(
+      name, {.threads = 1, .block_set = 0, .caps = {{std::string(graph::kBatchAxis), samples}}});
+}
+
+class LaneSums : public ::testing::TestWithParam<std::string> {};
+
+// A lane by itself is a batch of its own: their sums, added up by hand, are those of all lanes.
+TEST_P(LaneSums, AreThoseOfEachLaneAddedUp) {
+  for (const auto& [batch, lanes] : {std::pair<int64_t, int64_t>{16, 4}, {19, 4}, {19, 8}, {5, 4}}) {
+    SCOPED_TRACE(std::to_string(batch) + " in " + std::to_string(lanes));
+    const auto backend = blocks_of(GetParam(), 2);
+    const graph::ProgramSet programs = sums(batch, lanes);
+    const Sums all = run(programs, planned(programs, *backend), *backend);
+    const int64_t length = graph::lane_length(batch, lanes);
+    const int64_t filled = graph::filled_lanes(batch, length);
+    std::vector<std::vector<float>> slots(static_cast<size_t>(graph::slot_count(filled)));
+    for (int64_t lane = 0; lane < filled; ++lane) {
+      const int64_t rows = std::min(length, batch - lane * length);
+      const graph::ProgramSet own = sums(rows, 1);
+      slots[static_cast<size_t>(graph::lane_slot(lane))] =
+          run(own, planned(own, *backend), *backend, lane * length)[0];
+      graph::for_each_join(lane, filled, [&](const graph::LaneJoin& join) {
+        std::vector<float>& to = slots[static_cast<size_t>(join.from - 1)];
+        const std::vector<float>& from = slots[static_cast<size_t>(join.from)];
+        for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+      });
+    }
+    EXPECT_EQ(all[0], slots[0]);
+  }
+}
+
+TEST_P(LaneSums, HaveTheMomentsOfTheWholeBatch) {
+  const auto backend = blocks_of(GetParam(), 2);
+  const graph::ProgramSet programs = sums(19, 4);
+  const Sums all = run(programs, planned(programs, *backend), *backend);
+  const std::vector<float> values = numbers(19);
+  for (int64_t c = 0; c < kWidth; ++c) {
+    double mean = 0;
+    double m2 = 0;
+    for (int64_t i = 0; i < 19; ++i) mean += values[static_cast<size_t>(i * kWidth + c)] / 19.0;
+    for (int64_t i = 0; i < 19; ++i) {
+      m2 += std::pow(values[static_cast<size_t>(i * kWidth + c)] - mean, 2);
+    }
+    EXPECT_NEAR(all[1][static_cast<size_t>(c)], mean, 1e-5 * std::sqrt(m2));
+    EXPECT_NEAR(all[1][static_cast<size_t>(kWidth + c)], m2, 1e-5 * m2);
+  }
+}
+
+TEST_P(LaneSums, AreTheSameAtEveryLimit) {
+  const auto backend = blocks_of(GetParam(), 2);
+  for (const int64_t batch : {64, 50, 19}) {
+    const graph::ProgramSet programs = sums(batch, 4);
+    plan::PlanOutcome outcome = plan::make_plan(programs, backend->catalog(), {});
+    const Sums expected = run(programs, outcome.fits()->plan, *backend);
+    EXPECT_LT(outcome.smallest, outcome.fits()->plan.arena_bytes);
+    const plan::Plan smallest = planned(programs, *backend, outcome.smallest);
+    EXPECT_FALSE(smallest.programs[0].loops.empty());
+    EXPECT_EQ(run(programs, smallest, *backend), expected);
+  }
+}
+
+// Blocks of one lane are no blocks of another's rows: the order of a sum changes with the lanes.
+TEST_P(LaneSums, DependOnTheLanes) {
+  const auto backend = blocks_of(GetParam(), 2);
+  const graph::ProgramSet one = sums(64, 1);
+  const graph::ProgramSet four = sums(64, 4);
+  EXPECT_NE(run(one, planned(one, *backend), *backend), run(four, planned(four, *backend), *backend));
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, LaneSums, ::testing::ValuesIn(backend::computing_backends()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace plimsoll::exec
