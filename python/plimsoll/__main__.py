@@ -25,6 +25,7 @@ written with plimsoll.Trainer.
   --reserve SIZE   how much of it others may take (default: at least 64MiB and 10 %)
   --threads N      threads of the engine
   --parts N        into which its kernels cut their work: equal parts, equal bits
+  --lanes N        of the batch, a power of two: sums that may be cut between them
   --engine native  trains on the processor, also where Keras sees a GPU
   --engine keras   Keras trains, in parts where a batch does not fit
   --inexact        cuts also what is not proved to give the same in parts
@@ -35,7 +36,7 @@ written with plimsoll.Trainer.
 _USAGE_ERROR = 2
 _UNITS = ("b", "k", "kb", "kib", "m", "mb", "mib", "g", "gb", "gib", "tb", "tib")
 _FLAGS = ("--strict", "--inexact", "--arrays")
-_WITH_VALUE = ("--memory", "--reserve", "--threads", "--parts", "--engine", "--restart")
+_WITH_VALUE = ("--memory", "--reserve", "--threads", "--parts", "--lanes", "--engine", "--restart")
 
 
 def _fail(text: str) -> NoReturn:
@@ -77,7 +78,7 @@ def _asked(given: dict[str, Any]) -> asked.Asked:
     if "reserve" in given:
         options["reserve"] = given["reserve"]
     try:
-        for name in ("threads", "parts"):
+        for name in ("threads", "parts", "lanes"):
             if name in given:
                 if not given[name].isdecimal():
                     raise ValueError(f"--{name}: expected a number, received {given[name]!r}.")

@@ -22,6 +22,7 @@ class Settings:
     given: int
     precision: str
     parts: int
+    lanes: int
     threads: int
     seed: int
     backend: str

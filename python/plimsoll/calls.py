@@ -70,8 +70,9 @@ def fit(
         and the largest variable, of which the framework makes a copy when it is handed back.
     isolate: the engine runs in a process of its own, without Keras, whose whole memory is
         `memory`; for arrays, and callbacks that act at the ends of epochs.
-    threads, parts (of kernels' work), seed (of dropout), precision ("f32", "bf16"), plan_time,
-    max_slowdown, without, spill, spill_dir, times, tune, backend: as on the command line.
+    threads, parts (of kernels' work), lanes (of the batch), seed (of dropout), precision ("f32",
+        "bf16"), plan_time, max_slowdown, without, spill, spill_dir, times, tune, backend: as on the
+        command line.
 
     Raises ResourceExhausted where the limit cannot be met, Refused (a ValueError) naming what is
     not Keras's own, ValueError and TypeError for data as Keras does. Ctrl-C leaves what was trained

@@ -118,6 +118,7 @@ class Options:
     reserve: int | str | None = None
     threads: int = 0
     parts: int = 0  # of kernels' work: equal parts, equal bits; 0: as many as threads
+    lanes: int = 0  # of the batch, a power of two: equal lanes, equal bits; 0: one
     seed: int = 0
     precision: str = ""
     backend: str = ""
@@ -135,8 +136,8 @@ class Options:
     @property
     def asked(self) -> tuple[Any, ...]:
         """Equal where a session for the one will do for the other."""
-        return (self.memory, self.reserve, self.threads, self.parts, self.seed, self.precision,
-                self.backend, self.plan_time, self.max_slowdown, self.without, self.times,
+        return (self.memory, self.reserve, self.threads, self.parts, self.lanes, self.seed,
+                self.precision, self.backend, self.plan_time, self.max_slowdown, self.without, self.times,
                 self.tune, self.spill, self.spill_dir)  # fmt: skip
 
     @classmethod
@@ -156,6 +157,7 @@ class Options:
     def __post_init__(self) -> None:
         self.threads = _whole("threads", self.threads)
         self.parts = _whole("parts", self.parts)
+        self.lanes = _whole("lanes", self.lanes)
         self.seed = _whole("seed", self.seed)
         self.plan_time = _real("plan_time", self.plan_time)
         self.max_slowdown = _real("max_slowdown", self.max_slowdown)
@@ -173,6 +175,9 @@ class Options:
         for name in ("threads", "parts"):
             if not 0 <= (count := getattr(self, name)) <= 1024:
                 raise ValueError(f"{name}: expected 1 to 1024, received {count}.")
+
+        if not 0 <= self.lanes <= 4096 or self.lanes & (self.lanes - 1):
+            raise ValueError(f"lanes: expected a power of two up to 4096, received {self.lanes}.")
 
     def measure(self, beside: int = 0, again: bool = False) -> None:
         """Once a call, before the engine takes anything but `beside`, which sessions hold."""
@@ -194,6 +199,7 @@ class Options:
         settings.given = self.limits.held
         settings.threads = self.threads
         settings.parts = self.parts
+        settings.lanes = self.lanes
         settings.seed = self.seed % _MOST_SEED
         settings.precision = self.precision
         settings.backend = self.backend

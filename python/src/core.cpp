@@ -558,6 +558,7 @@ void bind_settings(nb::module_& module) {
           [](run::Settings& settings, int64_t bytes) { settings.given = Bytes(bytes); })
       .def_rw("precision", &run::Settings::precision)
       .def_rw("parts", &run::Settings::parts)
+      .def_rw("lanes", &run::Settings::lanes)
       .def_rw("threads", &run::Settings::threads)
       .def_rw("seed", &run::Settings::seed)
       .def_rw("backend", &run::Settings::backend)

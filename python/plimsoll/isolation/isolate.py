@@ -64,7 +64,8 @@ class _OptionsElsewhere(Options):
         reserve = size(self.reserve, "reserve")
         return {
             "memory": size(self.memory), "reserve": _RESERVE if reserve is None else reserve,
-            "threads": int(self.threads), "parts": int(self.parts), "seed": int(self.seed),
+            "threads": int(self.threads), "parts": int(self.parts),
+            "lanes": int(self.lanes), "seed": int(self.seed),
             "precision": self.precision, "backend": self.backend, "plan_time": self.plan_time,
             "max_slowdown": self.max_slowdown, "without": self.without, "times": self.times,
             "spill": self.spill, "spill_dir": self.spill_dir,

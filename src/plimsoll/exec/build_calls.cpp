@@ -159,9 +159,10 @@ void TableBuilder::add_sums(const plan::Call& call, const std::vector<graph::Axi
       if (axes[a].outputs[o].dimension >= 0 || !call.outputs[o].valid()) continue;
       const plan::Instance& instance = plan_.instances[call.outputs[o].index()];
       LaneSum sum{o, 0, {}};
-      sum.slot = graph::slot_bytes(plan::instance_bytes(type_of(call.outputs[o]), instance.form,
-                                                        layouts_[call.outputs[o].index()].dims))
-                     .count();
+      sum.partial =
+          graph::partial_stride(plan::instance_bytes(type_of(call.outputs[o]), instance.form,
+                                                     layouts_[call.outputs[o].index()].dims))
+              .count();
       for (const KernelTable& kernel : table.kernels) {
         const size_t operand = call.inputs.size() + o;
         sum.joins.push_back(context_.backend.make_join(

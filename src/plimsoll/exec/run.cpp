@@ -162,7 +162,7 @@ void Run::run_block(CallTable& call) {
   const int64_t number =
       call.sums.empty() ? 0 : lane / call.axes[static_cast<size_t>(call.batch_axis)].lane;
   for (const LaneSum& sum : call.sums) {
-    kernel.outputs[sum.output].data += graph::lane_slot(number) * sum.slot;
+    kernel.outputs[sum.output].data += graph::partial_of(number) * sum.partial;
   }
   kernel.kernel->run({.inputs = kernel.inputs,
                       .outputs = kernel.outputs,
@@ -198,12 +198,12 @@ void Run::join_lanes(CallTable& call, size_t position, int64_t lane) {
   };
   for (const LaneSum& sum : call.sums) {
     backend::Operand& output = kernel.outputs[sum.output];
-    std::byte* const own = output.data - graph::lane_slot(lane) * sum.slot;
+    std::byte* const own = output.data - graph::partial_of(lane) * sum.partial;
     backend::Operand added = output;
     graph::for_each_join(lane, graph::filled_lanes(axis.extent, axis.lane),
                          [&](const graph::LaneJoin& join) {
-                           output.data = own + (join.from - 1) * sum.slot;
-                           added.data = own + join.from * sum.slot;
+                           output.data = own + (join.from - 1) * sum.partial;
+                           added.data = own + join.from * sum.partial;
                            const int64_t before = samples(join.first, join.middle);
                            const int64_t rows = samples(join.middle, join.end);
                            sum.joins[position]->run({.inputs = {&added, 1},

@@ -89,7 +89,7 @@ struct CallAxis {
 // An output that is summed lane by lane.
 struct LaneSum {
   size_t output = 0;
-  int64_t slot = 0;                                     // bytes from one slot to the next
+  int64_t partial = 0;                                  // bytes from one partial to the next
   std::vector<std::unique_ptr<backend::Kernel>> joins;  // as CallTable::kernels
 };
 

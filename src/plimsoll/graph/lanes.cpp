@@ -5,7 +5,7 @@
 namespace plimsoll::graph {
 namespace {
 
-constexpr int64_t kSlotAlignment = 64;  // a cache line
+constexpr int64_t kPartialAlignment = 64;  // a cache line
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -30,14 +30,16 @@ int64_t filled_lanes(int64_t batch, int64_t length) {
   return length == 0 ? 1 : ceil_div(batch, length);
 }
 
-int64_t lane_slot(int64_t lane) { return std::popcount(static_cast<uint64_t>(lane)); }
+int64_t partial_of(int64_t lane) { return std::popcount(static_cast<uint64_t>(lane)); }
 
-int64_t slot_count(int64_t lanes) { return std::bit_width(static_cast<uint64_t>(lanes)); }
+int64_t partial_count(int64_t lanes) { return std::bit_width(static_cast<uint64_t>(lanes)); }
 
-Bytes slot_bytes(Bytes sum) {
-  return Bytes(ceil_div(sum.count(), kSlotAlignment) * kSlotAlignment);
+Bytes partial_stride(Bytes sum) {
+  return Bytes(ceil_div(sum.count(), kPartialAlignment) * kPartialAlignment);
 }
 
-Bytes bytes_of_slots(Bytes sum, int64_t slots) { return slot_bytes(sum) * (slots - 1) + sum; }
+Bytes bytes_of_partials(Bytes sum, int64_t partials) {
+  return partial_stride(sum) * (partials - 1) + sum;
+}
 
 }  // namespace plimsoll::graph

@@ -10,12 +10,13 @@
 // ones, which may be shorter or empty; empty lanes have no place in the tree. Blocks count from the
 // start of their lane, and no iteration of a loop over samples reaches into another lane.
 //
-// While the lanes of a sum are computed one after the other, several finished sums wait to be added
-// up: slot k of the sum's memory holds the k-th of them, as the digits of a binary counter do.
+// While the lanes of a sum are folded one after the other, several *partial sums* wait to be added
+// up. They lie one after the other in the sum's memory, as the digits of a binary counter do, and
+// the first one is the sum in the end:
 //
-//   after lane     0     1      2        3
-//   slot 0         0     0+1    0+1      (0+1)+(2+3)
-//   slot 1                      2
+//   after lane       0     1      2        3
+//   partial sum 0    0     0+1    0+1      (0+1)+(2+3)
+//   partial sum 1                 2
 
 #include <cstdint>
 
@@ -39,17 +40,16 @@ bool is_summed_by_lanes(const Op& op, const Axis& axis, int64_t length);
 // Lanes with samples.
 int64_t filled_lanes(int64_t batch, int64_t length);
 
-// The slot that a lane's sum is folded in.
-int64_t lane_slot(int64_t lane);
-// Slots of a sum over so many lanes.
-int64_t slot_count(int64_t lanes);
-// From the start of one slot to the next.
-Bytes slot_bytes(Bytes sum);
-// All slots of a sum.
-Bytes bytes_of_slots(Bytes sum, int64_t slots);
+// The partial sum that a lane is folded in.
+int64_t partial_of(int64_t lane);
+// Partial sums of a sum over so many lanes.
+int64_t partial_count(int64_t lanes);
+// From the start of one partial sum to the next.
+Bytes partial_stride(Bytes sum);
+// A sum with its partial sums.
+Bytes bytes_of_partials(Bytes sum, int64_t partials);
 
-// Adds what is in slot `from` to the slot before it, which holds [first, middle): lanes from
-// `middle` to before `end`.
+// Adds partial sum `from`, of lanes [middle, end), to the one before it, of lanes [first, middle).
 struct LaneJoin {
   int64_t from = 0;
   int64_t first = 0;
@@ -63,21 +63,21 @@ struct LaneJoin {
 template <typename Visit>
 void for_each_join(int64_t lane, int64_t lanes, const Visit& visit) {
   int64_t end = lane + 1;
-  int64_t slot = lane_slot(lane);
+  int64_t partial = partial_of(lane);
   int64_t length = 1;
   // Lanes whose neighbour is there already.
   for (; (lane / length) % 2 == 1; length *= 2) {
-    visit(LaneJoin{slot, end - 2 * length, end - length, end});
-    --slot;
+    visit(LaneJoin{partial, end - 2 * length, end - length, end});
+    --partial;
   }
   if (end < lanes) return;
   // The lanes after the last one are empty.
   int64_t begin = end - length;
-  while (slot > 0) {
-    const int64_t before = begin & -begin;  // lanes in the slot before
-    visit(LaneJoin{slot, begin - before, begin, end});
+  while (partial > 0) {
+    const int64_t before = begin & -begin;  // lanes of the partial sum before it
+    visit(LaneJoin{partial, begin - before, begin, end});
     begin -= before;
-    --slot;
+    --partial;
   }
 }
 

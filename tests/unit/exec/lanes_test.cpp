@@ -84,26 +84,27 @@ class LaneSums : public ::testing::TestWithParam<std::string> {};
 
 // A lane by itself is a batch of its own: their sums, added up by hand, are those of all lanes.
 TEST_P(LaneSums, AreThoseOfEachLaneAddedUp) {
-  for (const auto& [batch, lanes] : {std::pair<int64_t, int64_t>{16, 4}, {19, 4}, {19, 8}, {5, 4}}) {
+  for (const auto& [batch, lanes] :
+       {std::pair<int64_t, int64_t>{16, 4}, {19, 4}, {19, 8}, {5, 4}}) {
     SCOPED_TRACE(std::to_string(batch) + " in " + std::to_string(lanes));
     const auto backend = blocks_of(GetParam(), 2);
     const graph::ProgramSet programs = sums(batch, lanes);
     const Sums all = run(programs, planned(programs, *backend), *backend);
     const int64_t length = graph::lane_length(batch, lanes);
     const int64_t filled = graph::filled_lanes(batch, length);
-    std::vector<std::vector<float>> slots(static_cast<size_t>(graph::slot_count(filled)));
+    std::vector<std::vector<float>> partials(static_cast<size_t>(graph::partial_count(filled)));
     for (int64_t lane = 0; lane < filled; ++lane) {
       const int64_t rows = std::min(length, batch - lane * length);
       const graph::ProgramSet own = sums(rows, 1);
-      slots[static_cast<size_t>(graph::lane_slot(lane))] =
+      partials[static_cast<size_t>(graph::partial_of(lane))] =
           run(own, planned(own, *backend), *backend, lane * length)[0];
       graph::for_each_join(lane, filled, [&](const graph::LaneJoin& join) {
-        std::vector<float>& to = slots[static_cast<size_t>(join.from - 1)];
-        const std::vector<float>& from = slots[static_cast<size_t>(join.from)];
+        std::vector<float>& to = partials[static_cast<size_t>(join.from - 1)];
+        const std::vector<float>& from = partials[static_cast<size_t>(join.from)];
         for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
       });
     }
-    EXPECT_EQ(all[0], slots[0]);
+    EXPECT_EQ(all[0], partials[0]);
   }
 }
 
@@ -142,7 +143,8 @@ TEST_P(LaneSums, DependOnTheLanes) {
   const auto backend = blocks_of(GetParam(), 2);
   const graph::ProgramSet one = sums(64, 1);
   const graph::ProgramSet four = sums(64, 4);
-  EXPECT_NE(run(one, planned(one, *backend), *backend), run(four, planned(four, *backend), *backend));
+  EXPECT_NE(run(one, planned(one, *backend), *backend),
+            run(four, planned(four, *backend), *backend));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, LaneSums, ::testing::ValuesIn(backend::computing_backends()),

@@ -10,15 +10,15 @@ namespace {
 
 // How the sums of so many lanes are added up, as text.
 std::string tree_of(int64_t lanes) {
-  std::map<int64_t, std::string> slots;
+  std::map<int64_t, std::string> partials;
   for (int64_t lane = 0; lane < lanes; ++lane) {
-    EXPECT_LT(lane_slot(lane), slot_count(lanes));
-    slots[lane_slot(lane)] = std::to_string(lane);
+    EXPECT_LT(partial_of(lane), partial_count(lanes));
+    partials[partial_of(lane)] = std::to_string(lane);
     for_each_join(lane, lanes, [&](const LaneJoin& join) {
-      slots[join.from - 1] = "(" + slots[join.from - 1] + "+" + slots[join.from] + ")";
+      partials[join.from - 1] = "(" + partials[join.from - 1] + "+" + partials[join.from] + ")";
     });
   }
-  return slots[0];
+  return partials[0];
 }
 
 TEST(Lanes, AreAddedUpInABalancedTree) {
@@ -46,16 +46,16 @@ TEST(Lanes, ASubtreeIsTheTreeOfItsLanes) {
 
 TEST(Lanes, JoinsKnowTheirLanes) {
   for (int64_t lanes = 1; lanes <= 40; ++lanes) {
-    std::map<int64_t, std::pair<int64_t, int64_t>> slots;
+    std::map<int64_t, std::pair<int64_t, int64_t>> partials;
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      slots[lane_slot(lane)] = {lane, lane + 1};
+      partials[partial_of(lane)] = {lane, lane + 1};
       for_each_join(lane, lanes, [&](const LaneJoin& join) {
-        EXPECT_EQ(slots[join.from - 1], std::pair(join.first, join.middle));
-        EXPECT_EQ(slots[join.from], std::pair(join.middle, join.end));
-        slots[join.from - 1] = {join.first, join.end};
+        EXPECT_EQ(partials[join.from - 1], std::pair(join.first, join.middle));
+        EXPECT_EQ(partials[join.from], std::pair(join.middle, join.end));
+        partials[join.from - 1] = {join.first, join.end};
       });
     }
-    EXPECT_EQ(slots[0], std::pair(int64_t{0}, lanes));
+    EXPECT_EQ(partials[0], std::pair(int64_t{0}, lanes));
   }
 }
 
@@ -72,10 +72,10 @@ TEST(Lanes, HaveEquallyManySamplesButTheLast) {
   EXPECT_EQ(filled_lanes(9, lane_length(9, 8)), 5);
 }
 
-TEST(Lanes, SlotsBeginAtCacheLines) {
-  EXPECT_EQ(slot_bytes(Bytes(40)), Bytes(64));
-  EXPECT_EQ(bytes_of_slots(Bytes(40), 1), Bytes(40));
-  EXPECT_EQ(bytes_of_slots(Bytes(40), 3), Bytes(168));
+TEST(Lanes, PartialSumsBeginAtCacheLines) {
+  EXPECT_EQ(partial_stride(Bytes(40)), Bytes(64));
+  EXPECT_EQ(bytes_of_partials(Bytes(40), 1), Bytes(40));
+  EXPECT_EQ(bytes_of_partials(Bytes(40), 3), Bytes(168));
 }
 
 TEST(Lanes, AnAxisIsCutWhereItHasSamplesAndMayBeCut) {

@@ -174,16 +174,16 @@ RowRange rows_of(const graph::AxisUse& use, RowRange rows, int64_t extent) {
           std::clamp<int64_t>((rows.end - 1) * use.stride + use.after + 1, 0, extent)};
 }
 
-std::vector<int64_t> find_slots(const graph::Program& program, const AxisTable& axes) {
+std::vector<int64_t> find_partials(const graph::Program& program, const AxisTable& axes) {
   const int64_t length = graph::lane_length(program.batch, program.lanes);
-  const int64_t slots = graph::slot_count(graph::filled_lanes(program.batch, length));
+  const int64_t partials = graph::partial_count(graph::filled_lanes(program.batch, length));
   std::vector<int64_t> found(program.graph.values.size(), 1);
-  for (size_t n = 0; n < axes.size() && slots > 1; ++n) {
+  for (size_t n = 0; n < axes.size() && partials > 1; ++n) {
     const graph::Node& node = program.graph.nodes[n];
     for (const graph::Axis& axis : axes[n]) {
       if (!graph::is_summed_by_lanes(*node.op, axis, length)) continue;
       for (size_t o = 0; o < node.outputs.size(); ++o) {
-        if (axis.outputs[o].dimension < 0) found[node.outputs[o].index()] = slots;
+        if (axis.outputs[o].dimension < 0) found[node.outputs[o].index()] = partials;
       }
     }
   }

@@ -54,8 +54,8 @@ std::string_view find_bound_axis(const ProgramPlan& plan, LoopId loop, const Cal
 // Rows of a dimension that rows of an axis need or make, clipped to the dimension.
 RowRange rows_of(const graph::AxisUse& use, RowRange rows, int64_t extent);
 
-// By value: slots of a sum over lanes, 1 of every other.
-std::vector<int64_t> find_slots(const graph::Program& program, const AxisTable& axes);
+// By value: partials of a sum over lanes, 1 of every other.
+std::vector<int64_t> find_partials(const graph::Program& program, const AxisTable& axes);
 
 // Samples of a lane in a loop over them; 0: it has none, or they are one lane.
 int64_t lane_of(const ProgramPlan& plan, const Loop& loop);

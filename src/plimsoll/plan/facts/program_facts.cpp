@@ -52,7 +52,7 @@ ProgramFacts::ProgramFacts(const graph::Program& program, const graph::KernelCat
       catalog_(catalog),
       lane_(graph::lane_length(program.batch, program.lanes)),
       axes_(find_all_axes(program.graph)),
-      slots_(find_slots(program, axes_)),
+      partials_(find_partials(program, axes_)),
       users_(graph::find_users(program.graph)),
       scratch_(program.graph.nodes.size()),
       seconds_(program.graph.nodes.size()) {

@@ -39,8 +39,8 @@ class ProgramFacts {
   // Samples of a lane; 0: the batch is one.
   int64_t lane() const { return lane_; }
 
-  // Slots of a sum over several lanes; 1 of every other value.
-  int64_t slots(graph::ValueId value) const { return slots_[value.index()]; }
+  // Partial sums of a sum over several lanes; 1 of every other value.
+  int64_t partials(graph::ValueId value) const { return partials_[value.index()]; }
 
   const AxisTable& axes() const { return axes_; }
   const std::vector<graph::Axis>& axes(graph::NodeId node) const { return axes_[node.index()]; }
@@ -92,7 +92,7 @@ class ProgramFacts {
   const graph::KernelCatalog& catalog_;
   int64_t lane_;
   AxisTable axes_;
-  std::vector<int64_t> slots_;
+  std::vector<int64_t> partials_;
   std::vector<graph::Block> blocks_;
   std::vector<std::vector<int64_t>> concrete_;
   std::vector<std::vector<graph::NodeId>> users_;

@@ -73,7 +73,7 @@ void complete_bytes(ProgramPlan& plan, const Chains& chains, ProgramFacts& facts
     const Instance& instance = plan.instances[i];
     const Bytes bytes = instance_bytes(facts.graph().value(instance.value).type, instance.form,
                                        largest_rows(rules[i], plan));
-    return graph::bytes_of_slots(bytes, facts.slots(instance.value));
+    return graph::bytes_of_partials(bytes, facts.partials(instance.value));
   };
   for (size_t i = 0; i < plan.instances.size(); ++i) {
     Instance& instance = plan.instances[i];

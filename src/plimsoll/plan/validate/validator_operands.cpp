@@ -93,15 +93,15 @@ Validation check_scopes(const Subject& subject, const Site& site) {
   return ok();
 }
 
-// Sums over the batch have a slot for each that waits to be added up.
-int64_t slots_of(const Subject& subject, graph::ValueId id) {
+// Sums over the batch have a partial for each that waits to be added up.
+int64_t partials_of(const Subject& subject, graph::ValueId id) {
   const graph::Value& value = subject.source.graph.value(id);
   if (value.kind != graph::ValueKind::kNode || subject.program.lane == 0) return 1;
   const graph::Op& op = *subject.source.graph.node(value.producer).op;
   for (const graph::Axis& axis : graph::axes_of(subject.source.graph, value.producer)) {
     if (axis.outputs[static_cast<size_t>(value.output)].dimension >= 0) continue;
     if (!graph::is_summed_by_lanes(op, axis, subject.program.lane)) continue;
-    return graph::slot_count(graph::filled_lanes(subject.source.batch, subject.program.lane));
+    return graph::partial_count(graph::filled_lanes(subject.source.batch, subject.program.lane));
   }
   return 1;
 }
@@ -131,7 +131,7 @@ Bytes needed_bytes(const Subject& subject, const Sites& sites, InstanceId id) {
   }
   Bytes bytes = element_bytes(type.dtype);
   for (int64_t dim : dims) bytes = bytes * dim;
-  return graph::bytes_of_slots(bytes, slots_of(subject, instance.value));
+  return graph::bytes_of_partials(bytes, partials_of(subject, instance.value));
 }
 
 Validation check_size(const Subject& subject, const Sites& sites, InstanceId id) {
