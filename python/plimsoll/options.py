@@ -137,8 +137,8 @@ class Options:
     def asked(self) -> tuple[Any, ...]:
         """Equal where a session for the one will do for the other."""
         return (self.memory, self.reserve, self.threads, self.parts, self.lanes, self.seed,
-                self.precision, self.backend, self.plan_time, self.max_slowdown, self.without, self.times,
-                self.tune, self.spill, self.spill_dir)  # fmt: skip
+                self.precision, self.backend, self.plan_time, self.max_slowdown, self.without,
+                self.times, self.tune, self.spill, self.spill_dir)  # fmt: skip
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Self:

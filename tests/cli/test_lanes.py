@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from normalized_network import write_normalized_network
+from normalized_network import layer, write_normalized_network
 
 USAGE = 2
 BATCH = ["--batch", 64, "--no-shuffle", "--times", "none"]
@@ -53,6 +53,51 @@ def test_every_limit_gives_the_same_bits(job: Job, lanes: int) -> None:
         assert within["loss"] == told["loss"]
     assert job.fit("--lanes", lanes, "--parts", 2, "--threads", 1)[0] == job.fit(
         "--lanes", lanes, "--parts", 2, "--threads", 2)[0]  # fmt: skip
+
+
+def test_lanes_of_odd_lengths(job: Job) -> None:
+    """Batches of 50 and 22 in eight lanes: of 7, the last one 1, and of 3, the last one 1."""
+    odd = ["--lanes", 8, "--batch", 50]
+    planned = json.loads(job.run("plan", *odd).stdout)
+    assert planned["lanes"] == 8
+    smallest = min(point["process_bytes"] for point in planned["frontier"])
+    assert job.fit(*odd)[0] == job.fit(*odd, "--memory", smallest)[0]
+
+
+def write_wide_network(folder: Path) -> list[str]:
+    """Its gradients are merged with their updates where there is one lane."""
+    rng = np.random.default_rng(5)
+    np.save(folder / "wide.npy", rng.normal(size=(64, 1024)).astype("float32"))
+    np.save(folder / "labels.npy", rng.integers(0, 4, 64))
+    layers = [layer("InputLayer", "x", batch_shape=[None, 1024]),
+              layer("Dense", "wide", units=2048, activation="relu"),
+              layer("Dense", "classes", units=4, activation="softmax")]  # fmt: skip
+    model = {"class_name": "Sequential", "config": {"name": "wide", "layers": layers}}
+    (folder / "wide.json").write_text(json.dumps(model))
+    return [str(folder / "wide.json"), "--data", str(folder / "wide.npy"), "--labels",
+            str(folder / "labels.npy"), "--optimizer", "sgd", "--loss",
+            "sparse_categorical_crossentropy", "--json"]  # fmt: skip
+
+
+def test_merged_updates(job: Job) -> None:
+    job.words = write_wide_network(job.folder)
+    path = job.folder / "plan.txt"
+    assert job.run("plan", "--lanes", 2, "--output", path).returncode == 0
+    assert "grad_update" not in path.read_text()
+    assert job.fit("--plan", path)[0] == job.fit("--lanes", 2)[0]
+    assert job.run("plan", "--output", path).returncode == 0
+    assert "grad_update" in path.read_text()
+    kept = ["--checkpoint", job.folder / "kept", "--checkpoint-every", "1steps"]
+    assert job.run("fit", "--epochs", 1, *kept).returncode == 0
+    other = job.run("fit", "--epochs", 2, *kept, "--resume", "--lanes", 2)
+    assert other.returncode == USAGE
+    assert "expected --lanes 1, received 2" in other.stderr
+
+
+def test_one_lane_that_was_asked_for_is_no_plan_of_four(job: Job) -> None:
+    path = job.folder / "plan.txt"
+    assert job.run("plan", "--lanes", 4, "--output", path).returncode == 0
+    assert job.run("fit", "--plan", path, "--lanes", 1).returncode == USAGE
 
 
 def test_other_lanes_add_up_in_another_order(job: Job) -> None:

@@ -168,19 +168,22 @@ class TimedCall {
 std::vector<std::vector<int64_t>> find_extents(const graph::Program& program, NodeId node,
                                                const graph::KernelCatalog& catalog) {
   const graph::Graph& graph = program.graph;
-  const std::vector<int64_t> block =
+  std::vector<int64_t> block =
       graph::concrete_block(graph, node, catalog.block(graph, node), program.batch);
-  std::vector<std::vector<int64_t>> all = {block};
   const std::vector<graph::Axis> axes = graph::axes_of(graph, node);
   const int batch = graph::find_axis(axes, graph::kBatchAxis);
-  if (batch < 0) return all;
+  if (batch < 0) return {block};
   const auto b = static_cast<size_t>(batch);
+  std::vector<std::vector<int64_t>> all;
   const auto add = [&](int64_t rows) {
     all.push_back(block);
     all.back()[b] = rows;
   };
-  const int64_t last = axes[b].extent.at(program.batch) % block[b];
-  if (last > 0) add(last);
+  const int64_t lane = graph::lane_rows(axes[b], graph::lane_length(program.batch, program.lanes));
+  for (int64_t rows : graph::block_lengths(axes[b].extent.at(program.batch), lane, block[b])) {
+    add(rows);
+  }
+  block = all.front();
   if (!catalog.row_exact(graph, node, batch)) return all;
   const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(block[b])));
   for (int64_t rows = below; rows > 0; rows /= 2) {

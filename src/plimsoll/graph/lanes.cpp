@@ -1,6 +1,8 @@
 #include "graph/lanes.h"
 
+#include <algorithm>
 #include <bit>
+#include <functional>
 
 namespace plimsoll::graph {
 namespace {
@@ -24,6 +26,21 @@ int64_t lane_rows(const Axis& axis, int64_t length) {
 bool is_summed_by_lanes(const Op& op, const Axis& axis, int64_t length) {
   return axis.kind == AxisKind::kReduce && lane_rows(axis, length) > 0 &&
          op.traits().lanes != LaneJoining::kApart;
+}
+
+std::vector<int64_t> block_lengths(int64_t extent, int64_t lane, int64_t block) {
+  std::vector<int64_t> lengths;
+  const auto add = [&](int64_t length) {
+    const bool known = std::ranges::find(lengths, length) != lengths.end();
+    if (length > 0 && !known) lengths.push_back(length);
+  };
+  const int64_t whole = lane == 0 ? extent : std::min(lane, extent);
+  for (const int64_t rows : {whole, extent % whole}) {
+    if (rows >= block) add(block);
+    add(rows % block);
+  }
+  std::ranges::sort(lengths, std::greater<>());
+  return lengths;
 }
 
 int64_t filled_lanes(int64_t batch, int64_t length) {

@@ -19,6 +19,7 @@
 //   partial sum 1                 2
 
 #include <cstdint>
+#include <vector>
 
 #include "base/bytes.h"
 #include "graph/op.h"
@@ -36,6 +37,9 @@ int64_t lane_rows(const Axis& axis, int64_t length);
 
 // Whether what lacks this axis of an operator is folded lane by lane, and then joined.
 bool is_summed_by_lanes(const Op& op, const Axis& axis, int64_t length);
+
+// Different lengths of the blocks of an axis, the longest first. `lane`: its rows in one, or 0.
+std::vector<int64_t> block_lengths(int64_t extent, int64_t lane, int64_t block);
 
 // Lanes with samples.
 int64_t filled_lanes(int64_t batch, int64_t length);

@@ -44,7 +44,9 @@ graph::Graph with_packs(const graph::Graph& graph, const backend::Backend& backe
 
 Lowering::Lowering(const layers::Model& model, const layers::CompileOptions& compile,
                    const layers::BatchSizes& batches, const PlanRequest& request)
-    : request_(request), fused_(layers::build_programs(model, compile, batches)) {
+    : request_(request),
+      lanes_(request.lanes == 0 ? 1 : request.lanes),
+      fused_(layers::build_programs(model, compile, batches)) {
   expect_lanes();
   fuse(fused_);
   if (!request.any_data || batches.train < 2 || batches.train_tail > 0) return;
@@ -55,7 +57,7 @@ Lowering::Lowering(const layers::Model& model, const layers::CompileOptions& com
 }
 
 void Lowering::expect_lanes() const {
-  const int64_t lanes = request_.lanes;
+  const int64_t lanes = lanes_;
   if (lanes < 1 || lanes > graph::kMostLanes ||
       !std::has_single_bit(static_cast<uint64_t>(lanes))) {
     throw Error(ErrorKind::kConfig, fmt::format("lanes: expected a power of two up to {}, received "
@@ -73,10 +75,10 @@ void Lowering::expect_lanes() const {
 void Lowering::fuse(layers::BuiltPrograms& built) const {
   ops::Offers offers = make_backend(0)->offers();
   // A gradient of several lanes is there when all of them are joined.
-  if (request_.lanes > 1) offers.dense_update = Bytes();
+  if (lanes_ > 1) offers.dense_update = Bytes();
   for (graph::Program& program : built.set.programs) {
     program.graph = ops::fuse(program.graph, ops::registry(), offers, program.batch);
-    program.lanes = request_.lanes;
+    program.lanes = lanes_;
   }
 }
 

@@ -33,6 +33,7 @@ class Lowering {
   std::unique_ptr<backend::Backend> make_backend(int block_set) const;
 
   const PlanRequest& request_;
+  int64_t lanes_;
   layers::BuiltPrograms fused_;
   std::optional<layers::BuiltPrograms> tailed_;
 

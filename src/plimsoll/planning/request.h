@@ -36,7 +36,7 @@ struct PlanRequest {
   std::string backend;         // empty: the default
   int parts = 0;               // of kernels' work; 0: as many as threads
   int threads = 0;             // 0: from affinity and quota
-  int64_t lanes = 1;           // of the batch (graph/lanes.h): a power of two
+  int64_t lanes = 0;           // of the batch (graph/lanes.h), a power of two; 0: one
   uint64_t seed = 0;
   Bytes given;      // what the process held before, where it is not ours (memory_model.h)
   DataMemory data;  // of the data sources

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "graph/lanes.h"
 #include "plan/facts/estimate.h"
 #include "plan/facts/liveness.h"
 #include "plan/tree/text.h"
@@ -16,19 +15,13 @@ SetAnswer read_saved_plan(const layers::Model& model, const layers::CompileOptio
                           const layers::BatchSizes& batches, const PlanRequest& request) {
   constexpr int kMostParts = 1024;  // as --parts has it
   SetAnswer answer;
-  plan::Plan saved;
+  const plan::Plan head = plan::parse_head(*request.saved_plan);
   PlanRequest asked = request;
-  for (int set = 0;; set = saved.block_set) {
-    answer.lowered = lower(model, compile, batches, asked, set);
-    saved = plan::parse(*request.saved_plan, answer.lowered.built.set);
-    const bool cuts = asked.parts == 0 && saved.parts <= kMostParts &&
-                      saved.parts != answer.catalog().part_count();
-    if (cuts) asked.parts = saved.parts;  // where nobody says otherwise, the plan's
-    const bool lanes = asked.lanes != saved.lanes && request.lanes == 1 &&
-                       saved.lanes <= graph::kMostLanes && saved.lanes > 0;
-    if (lanes) asked.lanes = saved.lanes;
-    if (!cuts && !lanes && (saved.block_set == set || set != 0)) break;
-  }
+  // Where nobody says otherwise, the plan's.
+  if (asked.parts == 0 && head.parts >= 1 && head.parts <= kMostParts) asked.parts = head.parts;
+  if (asked.lanes == 0) asked.lanes = head.lanes;
+  answer.lowered = lower(model, compile, batches, asked, head.block_set);
+  plan::Plan saved = plan::parse(*request.saved_plan, answer.lowered.built.set);
   answer.timed = timed_catalog(*answer.lowered.backend, request);
   const graph::ProgramSet& programs = answer.lowered.built.set;
   const graph::KernelCatalog& catalog = answer.catalog();

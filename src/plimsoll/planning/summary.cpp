@@ -92,6 +92,7 @@ ProcessOverhead fill_chosen(const SetAnswer& chosen, const PlanRequest& request,
   summary.batch_norm_group = layers::batch_norm_group_of(chosen.lowered.built.set);
   summary.block_set = catalog.block_set();
   summary.kernel_parts = catalog.part_count();
+  summary.lanes = chosen.lowered.built.set.programs.front().lanes;
   summary.threads = catalog.thread_count();
   const plan::Fits* plan = chosen.fits();
   Bytes state;

@@ -88,6 +88,7 @@ std::string to_json(const PlanSummary& summary) {
   json["batch_norm_group"] = summary.batch_norm_group;
   json["block_set"] = summary.block_set;
   json["kernel_parts"] = summary.kernel_parts;
+  json["lanes"] = summary.lanes;
   json["threads"] = summary.threads;
   json["lower_bound_bytes"] = summary.lower_bound.count();
   json["lower_bound_spill_bytes"] = optional_bytes(summary.lower_bound_with_spill);

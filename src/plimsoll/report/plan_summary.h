@@ -99,6 +99,7 @@ struct PlanSummary {
   int64_t batch_norm_group = 0;   // the same in these programs; 0: the whole batch's
   int block_set = 0;
   int kernel_parts = 1;  // into which kernels cut their work
+  int64_t lanes = 1;     // of the batch
   int threads = 1;       // that run them
 
   Bytes lower_bound;  // without a spill file

@@ -284,6 +284,7 @@ std::string details(const PlanSummary& summary) {
   std::string text = "\nplan: " + summary.strategy;
   if (summary.arena_load > Bytes()) text += "; " + placement_words(summary);
   text += "\nkernels: " + summary.kernel_set;
+  if (summary.lanes > 1) text += fmt::format("; the batch in {} lanes", summary.lanes);
   if (!summary.times.empty()) text += "; times: " + summary.times;
   return text + "\nguard: " + summary.guard + "\n";
 }

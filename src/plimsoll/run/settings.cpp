@@ -68,7 +68,7 @@ planning::PlanRequest plan_request(const Settings& settings) {
   request.backend = settings.backend;
   request.parts = settings.parts;
   request.threads = settings.threads;
-  request.lanes = std::max<int64_t>(settings.lanes, 1);
+  request.lanes = settings.lanes;
   request.seed = settings.seed;
   request.plan_steps = plan_steps(settings);
   request.extends = !settings.plan_time;

@@ -84,6 +84,10 @@ Position Checkpointer::restore(Session& session, int64_t rows, data::Shuffle shu
   if (!was.batch_norm.empty()) {
     refuse_other(found_->path, "--batch-norm", was.batch_norm, head_.batch_norm);
   }
+  // Gradients that are merged with the update of their weight in one lane are not in several.
+  if (was.program != head_.program) {
+    refuse_other(found_->path, "--lanes", std::to_string(was.lanes), std::to_string(head_.lanes));
+  }
   refuse_other(found_->path, "model, optimizer and loss of fingerprint", was.program,
                head_.program);
   refuse_other(found_->path, "the seed", std::to_string(was.seed), std::to_string(head_.seed));

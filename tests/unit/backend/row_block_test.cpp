@@ -46,16 +46,23 @@ std::vector<std::vector<int64_t>> look_at_all(const graph::Axis& axis, int64_t b
   return found;
 }
 
-TEST(Tails, AreWhereBlocksDoNotDivideOrEdgesDiffer) {
+TEST(ShapesOfCalls, DifferWhereBlocksDoNotDivideOrEdgesDiffer) {
   graph::Axis batch;
   batch.name = graph::kBatchAxis;
   batch.extent = Dim::batch();
   const std::vector<graph::Axis> samples = {batch};
-  EXPECT_FALSE(has_tail(samples, std::vector<int64_t>{4}, 8));
-  EXPECT_TRUE(has_tail(samples, std::vector<int64_t>{4}, 9));
+  const auto shapes = [](const std::vector<graph::Axis>& axes, const std::vector<int64_t>& block,
+                         int64_t batch, int64_t lanes = 1) {
+    return shape_count(axes, block, {"train", {}, batch, lanes});
+  };
+  EXPECT_EQ(shapes(samples, {4}, 8), 1);
+  EXPECT_EQ(shapes(samples, {4}, 9), 2);
+  EXPECT_EQ(shapes(samples, {4}, 8, 2), 1);
+  EXPECT_EQ(shapes(samples, {4}, 10, 2), 2);
+  EXPECT_EQ(shapes(samples, {8}, 100, 8), 3);
   const std::vector<graph::Axis> images = {batch, rows_axis(12, {1, 1, 1, 1})};
-  EXPECT_FALSE(has_tail(images, std::vector<int64_t>{4, 12}, 8));
-  EXPECT_TRUE(has_tail(images, std::vector<int64_t>{4, 6}, 8));
+  EXPECT_EQ(shapes(images, {4, 12}, 8), 1);
+  EXPECT_EQ(shapes(images, {4, 6}, 8), 2);
 }
 
 TEST(RowPositions, AreThoseOfAllBlocks) {

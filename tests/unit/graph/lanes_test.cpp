@@ -4,6 +4,8 @@
 
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace plimsoll::graph {
 namespace {
@@ -70,6 +72,18 @@ TEST(Lanes, HaveEquallyManySamplesButTheLast) {
   EXPECT_EQ(lane_length(2, 4), 1);
   EXPECT_EQ(filled_lanes(2, 1), 2);
   EXPECT_EQ(filled_lanes(9, lane_length(9, 8)), 5);
+}
+
+TEST(Lanes, BlocksHaveFewLengths) {
+  using Lengths = std::vector<int64_t>;
+  EXPECT_EQ(block_lengths(19, 0, 4), (Lengths{4, 3}));
+  EXPECT_EQ(block_lengths(16, 0, 4), (Lengths{4}));
+  EXPECT_EQ(block_lengths(3, 0, 4), (Lengths{3}));
+  EXPECT_EQ(block_lengths(64, 16, 4), (Lengths{4}));
+  EXPECT_EQ(block_lengths(64, 16, 64), (Lengths{16}));
+  EXPECT_EQ(block_lengths(19, 5, 4), (Lengths{4, 1}));
+  EXPECT_EQ(block_lengths(100, 13, 4), (Lengths{4, 1}));
+  EXPECT_EQ(block_lengths(100, 13, 8), (Lengths{8, 5, 1}));
 }
 
 TEST(Lanes, PartialSumsBeginAtCacheLines) {

@@ -21,21 +21,43 @@ TEST(ExtentsTest, RowsOfADimension) {
 TEST(ExtentsTest, TurnsOfNestedLoopsEndWithTheLoopAround) {
   const Loop outer{"batch", 19, 8, {}};
   const Loop inner{"batch", 8, 4, {}};
-  EXPECT_EQ(iteration_count(outer, {0, 19}), 3);
-  const RowRange last = iteration_rows(outer, {0, 19}, 2);
+  EXPECT_EQ(iteration_count(outer, {0, 19}, 0), 3);
+  const RowRange last = iteration_from(outer, {0, 19}, 16, 0);
   EXPECT_EQ(last, (RowRange{16, 19}));
-  EXPECT_EQ(iteration_count(inner, last), 1);
-  EXPECT_EQ(iteration_rows(inner, last, 0), (RowRange{16, 19}));
-  EXPECT_EQ(iteration_rows(inner, {8, 16}, 1), (RowRange{12, 16}));
+  EXPECT_EQ(iteration_count(inner, last, 0), 1);
+  EXPECT_EQ(iteration_from(inner, last, 16, 0), (RowRange{16, 19}));
+  EXPECT_EQ(iteration_from(inner, {8, 16}, 12, 0), (RowRange{12, 16}));
+}
+
+TEST(ExtentsTest, TurnsStartAnewInEachLane) {
+  const Loop loop{"batch", 19, 4, {}};
+  EXPECT_EQ(iteration_count(loop, {0, 19}, 5), 7);
+  EXPECT_EQ(iteration_from(loop, {0, 19}, 0, 5), (RowRange{0, 4}));
+  EXPECT_EQ(iteration_from(loop, {0, 19}, 4, 5), (RowRange{4, 5}));
+  EXPECT_EQ(iteration_from(loop, {0, 19}, 5, 5), (RowRange{5, 9}));
+  EXPECT_EQ(iteration_from(loop, {0, 19}, 15, 5), (RowRange{15, 19}));
+  EXPECT_EQ(iteration_count(loop, {5, 10}, 5), 2);
+}
+
+TEST(ExtentsTest, BlocksCountFromTheStartOfTheirLane) {
+  EXPECT_EQ(block_count({0, 19}, 4, 5), 7);
+  EXPECT_EQ(block_rows({0, 19}, 4, 5, 1), (RowRange{4, 5}));
+  EXPECT_EQ(block_rows({0, 19}, 4, 5, 2), (RowRange{5, 9}));
+  EXPECT_EQ(block_rows({0, 19}, 4, 5, 6), (RowRange{15, 19}));
+  EXPECT_EQ(block_count({5, 15}, 4, 5), 4);
+  EXPECT_EQ(block_rows({5, 15}, 4, 5, 3), (RowRange{14, 15}));
+  // A block that is longer than a lane ends with it.
+  EXPECT_EQ(block_count({0, 19}, 8, 5), 4);
+  EXPECT_EQ(block_rows({0, 19}, 8, 5, 3), (RowRange{15, 19}));
 }
 
 TEST(ExtentsTest, BlocksCountFromTheStartOfTheAxis) {
-  EXPECT_EQ(block_count({8, 19}, 4), 3);
-  EXPECT_EQ(block_rows({8, 19}, 4, 2), (RowRange{16, 19}));
-  EXPECT_EQ(block_count({6, 10}, 8), 2);
-  EXPECT_EQ(block_rows({6, 10}, 8, 0), (RowRange{6, 8}));
-  EXPECT_EQ(block_rows({6, 10}, 8, 1), (RowRange{8, 10}));
-  EXPECT_EQ(block_count({3, 3}, 8), 0);
+  EXPECT_EQ(block_count({8, 19}, 4, 0), 3);
+  EXPECT_EQ(block_rows({8, 19}, 4, 0, 2), (RowRange{16, 19}));
+  EXPECT_EQ(block_count({6, 10}, 8, 0), 2);
+  EXPECT_EQ(block_rows({6, 10}, 8, 0, 0), (RowRange{6, 8}));
+  EXPECT_EQ(block_rows({6, 10}, 8, 0, 1), (RowRange{8, 10}));
+  EXPECT_EQ(block_count({3, 3}, 8, 0), 0);
 }
 
 TEST(ExtentsTest, BytesOfBitsStartSamplesAtBytes) {

@@ -9,6 +9,7 @@
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/dense_shape.h"
 #include "base/error.h"
+#include "graph/lanes.h"
 
 namespace plimsoll::backend::onednn {
 
@@ -141,15 +142,15 @@ void PrimitiveLibrary::add_primitives(const Graph& graph, NodeId node, int64_t b
 }
 
 std::vector<PrimitiveUse> PrimitiveLibrary::primitives(const Graph& graph, NodeId node,
-                                                       int64_t batch) const {
+                                                       int64_t batch, int64_t lanes) const {
   std::vector<int64_t> extents = concrete_block(graph, node, blocks().block(graph, node), batch);
   const std::vector<graph::Axis> axes = axes_of(graph, node);
   const int axis = graph::find_axis(axes, graph::kBatchAxis);
   std::vector<int64_t> samples = {1};
   if (axis >= 0) {
-    const int64_t block = extents[static_cast<size_t>(axis)];
-    samples = {block};
-    if (batch % block != 0) samples.push_back(batch % block);
+    const auto a = static_cast<size_t>(axis);
+    samples = graph::block_lengths(
+        batch, graph::lane_rows(axes[a], graph::lane_length(batch, lanes)), extents[a]);
   }
   const bool cut = cuts_rows(axes, extents);
   std::vector<PrimitiveUse> uses;

@@ -20,8 +20,8 @@ class PrimitiveLibrary final : public cpu::KernelLibrary {
   PrimitiveLibrary(const CpuInfo& cpu, const KernelSetOptions& options);
 
   // The vendor's primitives that the node's kernels run at block and tail.
-  std::vector<PrimitiveUse> primitives(const graph::Graph& graph, graph::NodeId node,
-                                       int64_t batch) const;
+  std::vector<PrimitiveUse> primitives(const graph::Graph& graph, graph::NodeId node, int64_t batch,
+                                       int64_t lanes) const;
 
  private:
   bool adds(const graph::Graph& graph, graph::NodeId node,

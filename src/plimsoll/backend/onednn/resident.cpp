@@ -69,18 +69,17 @@ bool lays_out_columns(std::string_view key) {
 constexpr Bytes kAddedKernel = 2_KiB;
 constexpr Bytes kOwnKernel{1536};
 
-// Whether a node has kernels of its own for what blocks leave over.
-bool has_tail_kernels(const PrimitiveLibrary& library, const graph::Program& program,
-                      graph::NodeId node) {
+int64_t kernels_of(const PrimitiveLibrary& library, const graph::Program& program,
+                   graph::NodeId node) {
   const std::vector<int64_t> block = graph::concrete_block(
       program.graph, node, library.blocks().block(program.graph, node), program.batch);
-  return has_tail(graph::axes_of(program.graph, node), block, program.batch);
+  return shape_count(graph::axes_of(program.graph, node), block, program);
 }
 
 // Objects of a node's kernels, whose primitives are `uses`.
-Bytes object_bytes(bool tail, const std::vector<PrimitiveUse>& uses) {
+Bytes object_bytes(int64_t kernels, const std::vector<PrimitiveUse>& uses) {
   if (!uses.empty()) return kAddedKernel * std::ssize(uses);
-  return kOwnKernel * (tail ? 2 : 1);
+  return kOwnKernel * kernels;
 }
 
 // Where the elements of a convolution's packed weight lie (packed_layout.h): a number for each
@@ -107,7 +106,7 @@ int64_t filters_of(const graph::Graph& graph, const graph::Node& node, const Sha
   return single ? both : last;
 }
 
-Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id, bool tail) {
+Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id, int64_t kernels) {
   const graph::Node& node = graph.node(id);
   const graph::OpTraits traits = node.op->traits();
   const bool gradient =
@@ -121,7 +120,7 @@ Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id, bool tail) {
                               ? filters_of(graph, node, shape)
                               : filters_of(parse_packed_layout(layout));
   const Bytes offsets(int64_t{sizeof(int64_t)} * (shape.element_count(1) / filters + filters));
-  return max(offsets - kOffsetsInRows, Bytes()) * (tail ? 2 : 1);
+  return max(offsets - kOffsetsInRows, Bytes()) * kernels;
 }
 
 Bytes primitive_bytes(const PrimitiveUse& use, bool unrolled) {
@@ -151,9 +150,9 @@ ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
     const std::shared_ptr<const void> remembered = library.blocks().remember(program.graph);
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
       const std::vector<PrimitiveUse> own =
-          library.primitives(program.graph, graph::NodeId(n), program.batch);
-      const bool tail = has_tail_kernels(library, program, graph::NodeId(n));
-      kernels += object_bytes(tail, own) + offset_bytes(program.graph, graph::NodeId(n), tail);
+          library.primitives(program.graph, graph::NodeId(n), program.batch, program.lanes);
+      const int64_t shapes = kernels_of(library, program, graph::NodeId(n));
+      kernels += object_bytes(shapes, own) + offset_bytes(program.graph, graph::NodeId(n), shapes);
       for (const PrimitiveUse& use : own) uses.emplace(use.key, use);
     }
   }

@@ -36,7 +36,7 @@ bool can_slice(const ProgramFacts& facts, NodeId id, size_t position, const Loop
   }
   if (loop.of_samples() && !keeps_samples(facts, id, axis, loop)) return false;
   for (size_t a = 0; reduce && a < position; ++a) {
-    if (facts.block(id)[a] < facts.extent(id, a)) return false;
+    if (facts.block(id)[a] < facts.extent(id, a) || facts.lane(id, a) > 0) return false;
   }
   return reduce || std::ranges::all_of(
                        axis.outputs, [&](const graph::AxisUse& use) { return use.dimension >= 0; });

@@ -61,7 +61,8 @@ class InPlacePass {
       const graph::AxisUse& in = axes[a].inputs[static_cast<size_t>(alias.input)];
       const graph::AxisUse& out = axes[a].outputs[static_cast<size_t>(alias.output)];
       if (in == out && in.dimension >= 0 && in.before + in.after < in.stride) continue;
-      const bool one_block = facts_.block(call.node)[a] >= facts_.extent(call.node, a);
+      const bool one_block = facts_.block(call.node)[a] >= facts_.extent(call.node, a) &&
+                             facts_.lane(call.node, a) == 0;
       if (!one_block || may_be_cut(call, axes, a)) return false;
     }
     return true;

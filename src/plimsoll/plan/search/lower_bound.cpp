@@ -69,6 +69,7 @@ class NeedFinder {
         block = 1;
         known_shape_ = false;
       }
+      if (const int64_t lane = facts_.lane(id, a); lane > 0) block = std::min(block, lane);
       block_.push_back({{block, 1}});
     }
   }

@@ -71,9 +71,8 @@ void complete_bytes(ProgramPlan& plan, const Chains& chains, ProgramFacts& facts
   const auto work_out = [&](size_t i) {
     if (rules.empty()) rules = find_instance_rules(plan, facts.graph(), facts.axes());
     const Instance& instance = plan.instances[i];
-    const Bytes bytes = instance_bytes(facts.graph().value(instance.value).type, instance.form,
-                                       largest_rows(rules[i], plan));
-    return graph::bytes_of_partials(bytes, facts.partials(instance.value));
+    return instance_bytes(facts.graph().value(instance.value).type, instance.form,
+                          largest_rows(rules[i], plan));
   };
   for (size_t i = 0; i < plan.instances.size(); ++i) {
     Instance& instance = plan.instances[i];
@@ -89,6 +88,19 @@ void complete_bytes(ProgramPlan& plan, const Chains& chains, ProgramFacts& facts
     if (!known) known = work_out(i);
     instance.bytes = *known;
   }
+}
+
+// Where a sum over lanes is folded, its partial sums have room.
+void add_partials(ProgramPlan& plan, const ProgramFacts& facts) {
+  walk_items(plan, [&](const Item& item, int64_t, LoopId) {
+    const auto* call = std::get_if<Call>(&item);
+    if (call == nullptr) return;
+    for (InstanceId id : call->outputs) {
+      if (!id.valid()) continue;
+      Instance& sum = plan.instances[id.index()];
+      sum.bytes = graph::bytes_of_partials(sum.bytes, facts.partials(sum.value));
+    }
+  });
 }
 
 void complete_scratch(ProgramPlan& plan, const Chains& chains, ProgramFacts& facts) {
@@ -219,6 +231,7 @@ void complete_sizes(ProgramPlan& plan, ProgramFacts& facts) {
   find_scopes(plan, facts.axes());
   const Chains chains = facts.chains().number(plan);
   complete_bytes(plan, LoopChains::decide_bytes(plan) ? chains : std::nullopt, facts);
+  if (plan.lane > 0) add_partials(plan, facts);
   complete_scratch(plan, chains, facts);
 }
 

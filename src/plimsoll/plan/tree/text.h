@@ -20,5 +20,8 @@ namespace plimsoll::plan {
 std::string print(const Plan& plan, const graph::ProgramSet& programs);
 // Throws kConfig with line number, expected, received.
 Plan parse(std::string_view text, const graph::ProgramSet& programs);
+// Its first line alone, by which the programs are made that it is a plan of: kernel set, block set,
+// parts, lanes, fingerprint.
+Plan parse_head(std::string_view text);
 
 }  // namespace plimsoll::plan

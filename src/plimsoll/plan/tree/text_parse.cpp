@@ -353,6 +353,15 @@ class PlanParser {
  public:
   explicit PlanParser(const graph::ProgramSet& programs) : programs_(programs) {}
 
+  Plan parse_head(std::string_view text) {
+    TextLine line(text.substr(0, text.find('\n')), 1);
+    if (line.empty() || line.take_name("plan") != "plan") {
+      line.fail("expected a plan, whose first line is \"plan kernel_set=…\".");
+    }
+    parse_plan(line);
+    return std::move(plan_);
+  }
+
   Plan parse(std::string_view text) {
     int number = 0;
     while (!text.empty()) {
@@ -497,6 +506,11 @@ Plan parse(std::string_view text, const graph::ProgramSet& programs) {
                             to_string(Bytes(static_cast<int64_t>(text.size())))));
   }
   return PlanParser(programs).parse(text);
+}
+
+Plan parse_head(std::string_view text) {
+  const graph::ProgramSet none;
+  return PlanParser(none).parse_head(text);
 }
 
 }  // namespace plimsoll::plan

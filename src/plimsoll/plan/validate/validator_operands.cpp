@@ -131,7 +131,9 @@ Bytes needed_bytes(const Subject& subject, const Sites& sites, InstanceId id) {
   }
   Bytes bytes = element_bytes(type.dtype);
   for (int64_t dim : dims) bytes = bytes * dim;
-  return graph::bytes_of_partials(bytes, partials_of(subject, instance.value));
+  const bool folded = sites.writer[id.index()] >= 0 &&
+                      sites.sites[static_cast<size_t>(sites.writer[id.index()])].call() != nullptr;
+  return folded ? graph::bytes_of_partials(bytes, partials_of(subject, instance.value)) : bytes;
 }
 
 Validation check_size(const Subject& subject, const Sites& sites, InstanceId id) {
