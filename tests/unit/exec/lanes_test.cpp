@@ -151,6 +151,51 @@ TEST_P(LaneSums, DependOnTheLanes) {
             run(four, planned(four, *backend), *backend));
 }
 
+// What the validator refuses of a plan with lanes.
+class BrokenLanes : public ::testing::Test {
+ protected:
+  BrokenLanes() : plan_(planned(programs_, *backend_, smallest())) {
+    EXPECT_FALSE(plan_.programs[0].loops.empty());
+    EXPECT_EQ(verdict(), plan::Verdict::kOk);
+  }
+
+  plan::Verdict verdict() const {
+    return plan::validate(plan_, programs_, backend_->catalog()).verdict;
+  }
+  Bytes smallest() const { return plan::make_plan(programs_, backend_->catalog(), {}).smallest; }
+  plan::Instance& sum() {
+    for (plan::Instance& instance : plan_.programs[0].instances) {
+      const graph::Value& value = programs_.programs[0].graph.value(instance.value);
+      if (value.kind == graph::ValueKind::kNode) return instance;
+    }
+    throw std::logic_error("a plan without a sum");
+  }
+
+  graph::ProgramSet programs_ = sums(50, 4);
+  std::unique_ptr<backend::Backend> backend_ = blocks_of("reference", 2);
+  plan::Plan plan_;
+};
+
+TEST_F(BrokenLanes, AnotherNumberOfThem) {
+  plan_.lanes = 8;
+  EXPECT_EQ(verdict(), plan::Verdict::kWrongProgram);
+}
+
+TEST_F(BrokenLanes, LanesOfAnotherLength) {
+  plan_.programs[0].lane = 0;
+  EXPECT_EQ(verdict(), plan::Verdict::kWrongProgram);
+}
+
+TEST_F(BrokenLanes, NoRoomForPartialSums) {
+  sum().bytes = Bytes(kWidth * 4);
+  EXPECT_EQ(verdict(), plan::Verdict::kWrongSize);
+}
+
+TEST_F(BrokenLanes, SlicesThatCutBlocks) {
+  plan_.programs[0].loops[0].slice = 3;
+  EXPECT_NE(verdict(), plan::Verdict::kOk);
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, LaneSums, ::testing::ValuesIn(backend::computing_backends()),
                          [](const auto& info) { return info.param; });
 
