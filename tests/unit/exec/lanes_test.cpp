@@ -156,7 +156,7 @@ class BrokenLanes : public ::testing::Test {
  protected:
   BrokenLanes() : plan_(planned(programs_, *backend_, smallest())) {
     EXPECT_FALSE(plan_.programs[0].loops.empty());
-    EXPECT_EQ(verdict(), plan::Verdict::kOk);
+    EXPECT_EQ(verdict(), plan::Verdict::kValid);
   }
 
   plan::Verdict verdict() const {
@@ -193,7 +193,7 @@ TEST_F(BrokenLanes, NoRoomForPartialSums) {
 
 TEST_F(BrokenLanes, SlicesThatCutBlocks) {
   plan_.programs[0].loops[0].slice = 3;
-  EXPECT_NE(verdict(), plan::Verdict::kOk);
+  EXPECT_NE(verdict(), plan::Verdict::kValid);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, LaneSums, ::testing::ValuesIn(backend::computing_backends()),
