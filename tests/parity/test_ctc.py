@@ -133,6 +133,20 @@ def test_refusals(name: str, tmp_path: Path) -> None:
     assert words in done.stderr, done.stderr
 
 
+def test_from_the_command_line(tmp_path: Path) -> None:
+    """By name, of a model that says nothing of training."""
+    losses_read = []
+    for loss in (["--loss", "ctc"], ["--loss", "CTC(reduction=sum)"], []):
+        model = reader()
+        model.set_weights([np.full(w.shape, 0.25, "float32") for w in model.get_weights()])
+        model.compile("sgd", losses.CTC())
+        arguments = save(tmp_path, model, numbers(STEPS, 3), SPELLED)
+        done = run_plimsoll("evaluate", *arguments, "--batch", BATCH, *loss)
+        losses_read.append(float(done.stdout.split()[1]))
+    assert losses_read[0] == losses_read[2]
+    assert losses_read[1] == pytest.approx(BATCH * losses_read[0], rel=1e-5)
+
+
 def test_accuracy_is_left_out(tmp_path: Path) -> None:
     model = reader()
     model.compile("sgd", losses.CTC(), metrics=["accuracy"])

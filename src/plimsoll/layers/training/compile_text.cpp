@@ -36,6 +36,9 @@ void forget(Config& unread, std::initializer_list<std::string_view> keys) {
 ValueType some_output(int64_t columns) {
   return {DType::kFloat32, Shape({Dim::batch(), Dim::constant(columns)})};
 }
+ValueType some_steps() {
+  return {DType::kFloat32, Shape({Dim::batch(), Dim::constant(2), Dim::constant(2)})};
+}
 
 }  // namespace
 
@@ -56,8 +59,9 @@ Config parse_loss(std::string_view text) {
   // Which axis is the last one is known with the model.
   std::erase_if(checked, [](const auto& item) { return item.first == "axis"; });
   const std::string class_name = loss_class(spelling.name);
-  check_usage("--loss",
-              [&] { read_loss(make_object(class_name, std::move(checked)), some_output(2)); });
+  const Config object = make_object(class_name, std::move(checked));
+  const ValueType output = names_label_sequences(object) ? some_steps() : some_output(2);
+  check_usage("--loss", [&] { read_loss(object, output); });
   return make_object(class_name, std::move(spelling.arguments));
 }
 
