@@ -170,8 +170,8 @@ void Run::run_block(CallTable& call) {
                       .begin = call.begin,
                       .extents = call.extents,
                       .first = first,
-                      .lane = lane,
-                      .step = &context_.step});
+                      .step = &context_.step,
+                      .lane = lane});
   if (!call.sums.empty() && ends_lane(call)) join_lanes(call, position, number);
 }
 

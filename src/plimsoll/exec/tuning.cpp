@@ -15,6 +15,7 @@
 #include "base/process_memory.h"
 #include "exec/float_mode.h"
 #include "exec/spill_file.h"
+#include "graph/lanes.h"
 #include "plan/core/extents.h"
 
 namespace plimsoll::exec {

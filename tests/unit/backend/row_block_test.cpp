@@ -49,6 +49,7 @@ std::vector<std::vector<int64_t>> look_at_all(const graph::Axis& axis, int64_t b
 TEST(ShapesOfCalls, DifferWhereBlocksDoNotDivideOrEdgesDiffer) {
   graph::Axis batch;
   batch.name = graph::kBatchAxis;
+  batch.kind = graph::AxisKind::kMap;
   batch.extent = Dim::batch();
   const std::vector<graph::Axis> samples = {batch};
   const auto shapes = [](const std::vector<graph::Axis>& axes, const std::vector<int64_t>& block,

@@ -49,8 +49,8 @@ struct KernelCall {
   std::span<const int64_t> begin;    // first row of the block on each axis, from the axis's start
   std::span<const int64_t> extents;  // rows of the block on each axis
   bool first = true;                 // first block of every reduce axis, in its lane
-  int64_t lane = 0;                  // first sample of the lane that the block lies in
   const StepContext* step = nullptr;
+  int64_t lane = 0;  // first sample of the lane that the block lies in
 };
 
 class Kernel {
