@@ -147,6 +147,7 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
   }
   executor_ = std::make_unique<exec::Executor>(run_.lowered.built.set, run_.plan,
                                                *run_.lowered.backend, how);
+  give_back_free_heap();  // what making kernels took for a while
   held_ = run_.plan.arena_bytes + run_.overhead.structures + run_.overhead.kernels + data.held +
           run_.overhead.ahead + run_.overhead.spill;
   held_by_sessions += held_.count();
