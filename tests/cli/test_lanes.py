@@ -26,7 +26,9 @@ class Job:
         order = ["--no-shuffle"] if command == "fit" else []
         words = [self.binary, command, *self.words, "--batch", self.batch, "--times", "none",
                  *order, *more]  # fmt: skip
-        return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            [str(word) for word in words], capture_output=True, text=True, timeout=120
+        )
 
     def fit(self, *more: Any) -> tuple[str, dict[str, Any]]:
         """The digest of the weights, and what the run said."""

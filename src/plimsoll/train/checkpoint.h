@@ -51,9 +51,9 @@ struct CheckpointHead {
   std::string program;     // fingerprint of the training program, in hexadecimal
   std::string kernel_set;
   int block_set = 0;
-  int parts = 1;      // of kernels' work
-  int64_t lanes = 1;  // of the batch
+  int parts = 1;  // of kernels' work
   CallbackState callbacks{};
+  int64_t lanes = 1;  // of the batch
   friend bool operator==(const CheckpointHead&, const CheckpointHead&) = default;
 };
 

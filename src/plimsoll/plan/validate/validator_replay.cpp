@@ -125,10 +125,10 @@ Validation Replay::run_loop(LoopId id) {
       rows = iterations_[around.index()];
   }
   const int64_t lane = loop.axis.of_samples() ? subject_.program.lane : 0;
-  for (Range turn{rows.begin, rows.begin}; turn.end < rows.end;) {
-    turn = {turn.end, std::min(turn.end + loop.slice, rows.end)};
-    if (lane > 0) turn.end = std::min(turn.end, turn.begin / lane * lane + lane);
-    iterations_[id.index()] = turn;
+  for (Range now{rows.begin, rows.begin}; now.end < rows.end;) {
+    now = {now.end, std::min(now.end + loop.slice, rows.end)};
+    if (lane > 0) now.end = std::min(now.end, now.begin / lane * lane + lane);
+    iterations_[id.index()] = now;
     if (Validation v = run_body(sites_.bodies[id.index()]); !v.ok()) return v;
   }
   return ok();
