@@ -38,6 +38,19 @@ class Case:
     noise: float = 0.05  # that initial weights are moved by
 
 
+def predicted(
+    folder: Path, call: Callable[[Any], Any], values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What Plimsoll and Keras predict with a model that is that call."""
+    x = keras.Input(values.shape[1:], dtype=values.dtype.name)
+    model = keras.Model(x, call(x))
+    model.save(folder / "model.keras")
+    np.save(folder / "x.npy", values)
+    run_plimsoll("predict", folder / "model.keras", "--data", folder / "x.npy", "--output",
+                 folder / "y.npy")  # fmt: skip
+    return np.load(folder / "y.npy"), np.asarray(model(values))
+
+
 def run_plimsoll(*arguments: Any, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Runs the binary; with `check`, a failure shows its messages."""
     result = subprocess.run(

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from harness import Case, assert_one_step, run_plimsoll
+from harness import Case, assert_one_step, predicted, run_plimsoll
 from keras import layers as L
 from keras import ops
 from sequence_cases import floats, functional
@@ -153,17 +153,6 @@ CASES = losses() | convolutions() | windows() | parts()
 @pytest.mark.parametrize("name", CASES)
 def test_one_step(name: str, tmp_path: Path) -> None:
     assert_one_step(tmp_path, CASES[name])
-
-
-def predicted(folder: Path, call: Call, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What Plimsoll and Keras predict."""
-    x = keras.Input(values.shape[1:], dtype=values.dtype.name)
-    model = keras.Model(x, call(x))
-    model.save(folder / "model.keras")
-    np.save(folder / "x.npy", values)
-    run_plimsoll("predict", folder / "model.keras", "--data", folder / "x.npy", "--output",
-                 folder / "y.npy")  # fmt: skip
-    return np.load(folder / "y.npy"), np.asarray(model(values))
 
 
 UPDATES: dict[str, Call] = {

@@ -7,22 +7,14 @@ import keras
 import numpy as np
 import pytest
 from guarded import Kind, assert_equal_cut, installed, own_fit, parts_of
-from guarded_kinds import LABELS, WEIGHTS, Own, X, Y, network, share
+from guarded_kinds import LABELS, WEIGHTS, Own, Twice, X, Y, network, share
 from live_models import numbers
 
 L = keras.layers
 
 
-class Twice(keras.Model):
-    """Two outputs, and a call of its own; weights and activities are regularized."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.shared = Own()
-        self.one = L.Dense(
-            3, kernel_regularizer="l2", activity_regularizer=keras.regularizers.L1(1e-3)
-        )
-        self.two = L.Dense(3, activation="softmax", bias_regularizer="l1")
+class OfOneInput(Twice):
+    """The same with one input."""
 
     def call(self, inputs: Any) -> Any:
         found = self.shared(inputs)
@@ -30,7 +22,7 @@ class Twice(keras.Model):
 
 
 def twice() -> Any:
-    model = Twice()
+    model = OfOneInput()
     model.compile(
         keras.optimizers.SGD(0.05, momentum=0.9),
         {"one": "mse", "two": "sparse_categorical_crossentropy"},

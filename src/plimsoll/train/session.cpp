@@ -526,10 +526,7 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
       throw Error(ErrorKind::kData,
                   fmt::format("[step {}] expected a finite loss, received {}. The batch's numbers "
                               "are finite: scale the inputs, or lower the learning rate.",
-                              loop.history.steps,
-                              std::isnan(loss) ? "nan"
-                              : loss > 0       ? "inf"
-                                               : "-inf"));
+                              loop.history.steps, report::without_sign_of_nan(loss)));
     }
     if (options.on_position) options.on_position(position, false);
     if (loop.progress != nullptr && loop.progress->wants_update(now)) {
