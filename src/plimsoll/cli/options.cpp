@@ -7,6 +7,48 @@
 
 namespace plimsoll::cli {
 
+namespace {
+
+// How long a plan is searched for, what it may do, and the times that it is chosen by.
+void add_search_options(CLI::App& command, ModelOptions& options) {
+  command
+      .add_option("--plan-time", options.settings.plan_time,
+                  "Effort of the search for a plan, about so many seconds; default 2, and more "
+                  "where nothing fits")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.01, 1e6));
+  command
+      .add_option("--max-slowdown", options.max_slowdown,
+                  "The most time against that of the plan without a limit, as 1.5x")
+      ->type_name("FACTOR");
+  command
+      .add_option("--without", options.settings.without,
+                  "Techniques of the planner to do without, separated by commas")
+      ->type_name("NAMES");
+  command
+      .add_option("--plan", options.settings.plan,
+                  "A plan that `plan --output` wrote, to run as it is")
+      ->type_name("FILE");
+  command.add_flag("--tune", options.settings.tune,
+                   "Time this model's kernels and the disk first, and keep the times for later "
+                   "plans on this machine");
+  command
+      .add_option("--times", options.settings.times,
+                  "Folder of such times, or none: take those of a model of processors; default "
+                  "$XDG_CACHE_HOME/plimsoll")
+      ->type_name("FOLDER");
+  CLI::Option* spill = command.add_flag("--spill", options.spill,
+                                        "A spill file wherever that is faster, not only where "
+                                        "nothing fits without one");
+  command.add_flag("--no-spill", options.no_spill, "Never a spill file")->excludes(spill);
+  command
+      .add_option("--spill-limit", options.spill_limit,
+                  "Largest spill file: 20GiB, 50% of the free space (the default)")
+      ->type_name("SIZE");
+}
+
+}  // namespace
+
 void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("MODEL", options.model.path, "Model file: .keras, .h5 or Keras JSON")
       ->required();
@@ -53,40 +95,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--seed", options.settings.seed, "Seed of weights, dropout and shuffling");
   command.add_option("--backend", options.settings.backend, "onednn, cpu, reference, null")
       ->type_name("NAME");
-  command
-      .add_option("--plan-time", options.settings.plan_time,
-                  "Effort of the search for a plan, about so many seconds; default 2, and more "
-                  "where nothing fits")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.01, 1e6));
-  command
-      .add_option("--max-slowdown", options.max_slowdown,
-                  "The most time against that of the plan without a limit, as 1.5x")
-      ->type_name("FACTOR");
-  command
-      .add_option("--without", options.settings.without,
-                  "Techniques of the planner to do without, separated by commas")
-      ->type_name("NAMES");
-  command
-      .add_option("--plan", options.settings.plan,
-                  "A plan that `plan --output` wrote, to run as it is")
-      ->type_name("FILE");
-  command.add_flag("--tune", options.settings.tune,
-                   "Time this model's kernels and the disk first, and keep the times for later "
-                   "plans on this machine");
-  command
-      .add_option("--times", options.settings.times,
-                  "Folder of such times, or none: take those of a model of processors; default "
-                  "$XDG_CACHE_HOME/plimsoll")
-      ->type_name("FOLDER");
-  CLI::Option* spill = command.add_flag("--spill", options.spill,
-                                        "A spill file wherever that is faster, not only where "
-                                        "nothing fits without one");
-  command.add_flag("--no-spill", options.no_spill, "Never a spill file")->excludes(spill);
-  command
-      .add_option("--spill-limit", options.spill_limit,
-                  "Largest spill file: 20GiB, 50% of the free space (the default)")
-      ->type_name("SIZE");
+  add_search_options(command, options);
   command.add_flag("--json", options.json, "One JSON object on standard output, no progress");
 }
 
