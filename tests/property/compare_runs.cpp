@@ -35,12 +35,14 @@ void write_value(DType dtype, size_t index, float value, std::byte* data) {
 
 class FixedSource final : public InputSource {
  public:
-  explicit FixedSource(const graph::Graph& graph) : graph_(graph) {}
+  explicit FixedSource(const graph::Program& program) : graph_(program.graph) {
+    if (program.share) first_ = std::min(program.share->first, program.share->samples - 1);
+  }
   void fill(int input, int64_t row_begin, int64_t row_count, void* destination) override {
     const graph::ValueType& type = graph_.value(graph_.inputs[static_cast<size_t>(input)]).type;
     const int64_t row = type.shape.elements_per_sample();
     for (int64_t i = 0; i < row_count * row; ++i) {
-      const auto element = static_cast<uint64_t>(row_begin * row + i);
+      const auto element = static_cast<uint64_t>((first_ + row_begin) * row + i);
       write_value(type.dtype, static_cast<size_t>(i),
                   spread(element * 31 + static_cast<uint64_t>(input) * 977),
                   static_cast<std::byte*>(destination));
@@ -49,6 +51,7 @@ class FixedSource final : public InputSource {
 
  private:
   const graph::Graph& graph_;
+  int64_t first_ = 0;  // sample of the step
 };
 
 class KeepingSink final : public OutputSink {
@@ -95,16 +98,22 @@ void fill_states(exec::Executor& executor, const graph::ProgramSet& programs) {
 
 Results run_programs(const graph::ProgramSet& programs, const plan::Plan& plan,
                      backend::Backend& backend, const std::vector<size_t>& order,
-                     const exec::ExecutorOptions& options) {
+                     const exec::ExecutorOptions& options, Ranks* ranks) {
   exec::Executor executor(programs, plan, backend, options);
   fill_states(executor, programs);
   Results results;
   for (size_t run = 0; run < order.size(); ++run) {
     const graph::Program& program = programs.programs[order[run]];
-    FixedSource source(program.graph);
+    FixedSource source(program);
     KeepingSink sink(program, program.name + "/" + std::to_string(run), results);
-    executor.run(order[run], {.seed = 17, .step = static_cast<int64_t>(run), .training = true},
-                 &source, &sink);
+    backend::StepContext context{.seed = 17, .step = static_cast<int64_t>(run), .training = true};
+    if (program.share) {
+      context.ranks = ranks;
+      context.samples = program.share->samples;
+      context.first_sample = program.share->first;
+      context.samples_each = program.share->each;
+    }
+    executor.run(order[run], context, &source, &sink);
   }
   for (const plan::StatePlacement& state : plan.states) {
     std::vector<std::byte>& bytes = results["state/" + state.name];

@@ -17,12 +17,12 @@ namespace plimsoll::property {
 // Bytes by name: "<program>/<output>/<run>" and "state/<name>".
 using Results = std::map<std::string, std::vector<std::byte>>;
 
-// Runs `order` (positions of programs), each with its own step number, on fixed inputs and states.
+// Runs `order` (positions of programs; with `ranks`, this one's share of them), each with its own step number, on fixed inputs and states.
 // Counters start at 0, optimizer slots and variances are not negative, everything else is spread
 // around zero.
 Results run_programs(const graph::ProgramSet& programs, const plan::Plan& plan,
                      backend::Backend& backend, const std::vector<size_t>& order,
-                     const exec::ExecutorOptions& options);
+                     const exec::ExecutorOptions& options, Ranks* ranks = nullptr);
 
 // Train twice, then each other program once, then train again.
 std::vector<size_t> usual_order(const graph::ProgramSet& programs);

@@ -180,7 +180,7 @@ std::vector<std::vector<int64_t>> find_extents(const graph::Program& program, No
     all.push_back(block);
     all.back()[b] = rows;
   };
-  const int64_t lane = graph::lane_rows(axes[b], graph::lane_length(program.batch, program.lanes));
+  const int64_t lane = graph::lane_rows(axes[b], graph::lane_length(program));
   for (int64_t rows : graph::block_lengths(axes[b].extent.at(program.batch), lane, block[b])) {
     add(rows);
   }

@@ -18,6 +18,11 @@ int64_t lane_length(int64_t batch, int64_t lanes) {
   return length < batch ? length : 0;
 }
 
+int64_t lane_length(const Program& program) {
+  if (!program.share) return lane_length(program.batch, program.lanes);
+  return program.share->lane < program.batch ? program.share->lane : 0;
+}
+
 int64_t lane_rows(const Axis& axis, int64_t length) {
   const bool uncut = axis.kind == AxisKind::kWhole || axis.kind == AxisKind::kNormalize;
   return uncut || !axis.extent.of_batch ? 0 : axis.extent.at(length);

@@ -23,6 +23,7 @@
 
 #include "base/bytes.h"
 #include "graph/op.h"
+#include "graph/program.h"
 
 namespace plimsoll::graph {
 
@@ -30,6 +31,8 @@ inline constexpr int64_t kMostLanes = 4096;
 
 // Samples of a lane; 0: the batch is one lane.
 int64_t lane_length(int64_t batch, int64_t lanes);
+// The same of a program's batch, which may be a rank's share.
+int64_t lane_length(const Program& program);
 
 // Rows of an axis in one lane, of a batch whose lanes have so many samples; 0: the axis is not cut
 // at lanes: it has no samples, or is not cut at all.

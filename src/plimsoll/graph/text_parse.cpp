@@ -386,6 +386,26 @@ Graph parse_graph(std::string_view text, const OpRegistry& registry) {
   return parser.finish();
 }
 
+namespace {
+
+Share parse_share(Line& line, int64_t batch) {
+  Share share;
+  share.lane = line.integer();
+  share.samples = line.integer();
+  share.first = line.integer();
+  share.each = line.integer();
+  const auto within = [](int64_t number, int64_t least) {
+    return number >= least && number <= kMaxBatch;
+  };
+  if (!within(share.lane, 1) || !within(share.samples, batch) || !within(share.first, 0) ||
+      !within(share.each, share.lane)) {
+    line.fail_with("expected a share of the batch: lane, samples, first and each.");
+  }
+  return share;
+}
+
+}  // namespace
+
 ProgramSet parse_programs(std::string_view text, const OpRegistry& registry) {
   ProgramSet set;
   GraphParser parser(registry);
@@ -407,6 +427,7 @@ ProgramSet parse_programs(std::string_view text, const OpRegistry& registry) {
         }
         set.programs.back().lanes = lanes;
       }
+      if (line.take("share")) set.programs.back().share = parse_share(line, batch);
       line.expect_end();
       return;
     }

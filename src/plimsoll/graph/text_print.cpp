@@ -173,6 +173,10 @@ void print(const ProgramSet& set, const TextSink& sink) {
   for (const Program& program : set.programs) {
     sink(fmt::format("program {} batch {}", name_text(program.name), program.batch));
     if (program.lanes != 1) sink(fmt::format(" lanes {}", program.lanes));
+    if (program.share) {
+      const Share& share = *program.share;
+      sink(fmt::format(" share {} {} {} {}", share.lane, share.samples, share.first, share.each));
+    }
     sink("\n");
     Printer(program.graph, &sink).print();
   }

@@ -1,6 +1,7 @@
 #include "planning/lowering.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -45,15 +46,15 @@ graph::Graph with_packs(const graph::Graph& graph, const backend::Backend& backe
 Lowering::Lowering(const layers::Model& model, const layers::CompileOptions& compile,
                    const layers::BatchSizes& batches, const PlanRequest& request)
     : request_(request),
-      lanes_(request.lanes == 0 ? 1 : request.lanes),
-      fused_(layers::build_programs(model, compile, batches)) {
+      lanes_(request.lanes == 0 ? request.ranks.count : request.lanes),
+      fused_(layers::build_programs(model, compile, own_sizes(batches))) {
   expect_lanes();
-  fuse(fused_);
+  fuse(fused_, batches);
   if (!request.any_data || batches.train < 2 || batches.train_tail > 0) return;
   layers::BatchSizes with_tail = batches;
   with_tail.train_tail = batches.train - 1;
-  tailed_ = layers::build_programs(model, compile, with_tail);
-  fuse(*tailed_);
+  tailed_ = layers::build_programs(model, compile, own_sizes(with_tail));
+  fuse(*tailed_, with_tail);
 }
 
 void Lowering::expect_lanes() const {
@@ -64,6 +65,12 @@ void Lowering::expect_lanes() const {
                                                 "{}.",
                                                 graph::kMostLanes, lanes));
   }
+  if (lanes % request_.ranks.count != 0) {
+    throw Error(ErrorKind::kConfig,
+                fmt::format("lanes: expected a number that {} ranks divide, received {}. Name a "
+                            "multiple of it with --lanes.",
+                            request_.ranks.count, lanes));
+  }
   const int64_t group = layers::batch_norm_group_of(fused_.set);
   if (lanes == 1 || group == 0) return;
   throw Error(ErrorKind::kConfig,
@@ -72,12 +79,38 @@ void Lowering::expect_lanes() const {
                           group, lanes));
 }
 
-void Lowering::fuse(layers::BuiltPrograms& built) const {
+layers::BatchSizes Lowering::own_sizes(const layers::BatchSizes& batches) const {
+  if (request_.ranks.count == 1) return batches;
+  layers::BatchSizes own = batches;
+  for (int64_t* size : {&own.train, &own.train_tail, &own.evaluate, &own.evaluate_tail}) {
+    if (*size > 0) *size = graph::batch_of(graph::share_of(*size, lanes_, request_.ranks));
+  }
+  return own;
+}
+
+// Predictions are made of whole batches.
+void Lowering::share(layers::BuiltPrograms& built, const layers::BatchSizes& batches) const {
+  if (request_.ranks.count == 1) return;
+  const std::array<std::pair<std::string_view, int64_t>, 4> sizes = {
+      {{"train", batches.train},
+       {"train_tail", batches.train_tail},
+       {"evaluate", batches.evaluate},
+       {"evaluate_tail", batches.evaluate_tail}}};
+  for (graph::Program& program : built.set.programs) {
+    for (const auto& [name, samples] : sizes) {
+      if (program.name == name) program.share = graph::share_of(samples, lanes_, request_.ranks);
+    }
+  }
+}
+
+void Lowering::fuse(layers::BuiltPrograms& built, const layers::BatchSizes& batches) const {
   ops::Offers offers = make_backend(0)->offers();
   // A gradient of several lanes is there when all of them are joined.
   if (lanes_ > 1) offers.dense_update = Bytes();
+  share(built, batches);
   for (graph::Program& program : built.set.programs) {
-    program.graph = ops::fuse(program.graph, ops::registry(), offers, program.batch);
+    const int64_t samples = program.share ? program.share->samples : program.batch;
+    program.graph = ops::fuse(program.graph, ops::registry(), offers, samples);
     program.lanes = lanes_;
   }
 }
@@ -91,10 +124,18 @@ std::optional<Lowered> Lowering::lower_with_tail(int block_set) const {
 
 Lowered Lowering::lower(const layers::BuiltPrograms& fused, int block_set) const {
   Lowered made{{{}, fused.train_inputs, fused.predict_inputs, fused.metrics, fused.learning_rate},
-               make_backend(block_set)};
+               make_backend(block_set),
+               {}};
+  const bool shared = request_.ranks.count > 1;
+  if (shared) made.of_one.emplace();
   for (const graph::Program& p : fused.set.programs) {
-    made.built.set.programs.push_back(
-        {p.name, with_packs(p.graph, *made.backend), p.batch, p.lanes});
+    graph::Graph packed = with_packs(p.graph, *made.backend);
+    if (shared) {
+      const int64_t samples = p.share ? p.share->samples : p.batch;
+      made.of_one->programs.push_back({p.name, packed, samples, p.lanes});
+    }
+    if (p.share) packed = ops::insert_rank_sums(packed, ops::registry());
+    made.built.set.programs.push_back({p.name, std::move(packed), p.batch, p.lanes, p.share});
   }
   const std::optional<std::string> wrong = graph::verify(made.built.set);
   PLIMSOLL_CHECK(!wrong, wrong.value_or(""));

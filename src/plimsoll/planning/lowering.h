@@ -15,6 +15,8 @@ namespace plimsoll::planning {
 struct Lowered {
   layers::BuiltPrograms built;
   std::unique_ptr<backend::Backend> backend;
+  // Where ranks share steps: what one process would train by, whose fingerprint checkpoints have.
+  std::optional<graph::ProgramSet> of_one{};
 };
 
 // A model's programs, built and fused once for all block sets: those differ in packed weights only.
@@ -38,7 +40,10 @@ class Lowering {
   std::optional<layers::BuiltPrograms> tailed_;
 
   void expect_lanes() const;
-  void fuse(layers::BuiltPrograms& built) const;
+  // The sizes that this rank's programs have, and what is told apart of them afterwards.
+  layers::BatchSizes own_sizes(const layers::BatchSizes& batches) const;
+  void share(layers::BuiltPrograms& built, const layers::BatchSizes& batches) const;
+  void fuse(layers::BuiltPrograms& built, const layers::BatchSizes& batches) const;
   Lowered lower(const layers::BuiltPrograms& fused, int block_set) const;
 };
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "graph/ranks.h"
 #include "layers/training/programs.h"
 #include "planning/calibration.h"
 #include "planning/memory_model.h"
@@ -37,6 +38,7 @@ struct PlanRequest {
   int parts = 0;               // of kernels' work; 0: as many as threads
   int threads = 0;             // 0: from affinity and quota
   int64_t lanes = 0;           // of the batch (graph/lanes.h), a power of two; 0: one
+  graph::RankPlace ranks{};    // who this is of those that share each step
   uint64_t seed = 0;
   Bytes given;      // what the process held before, where it is not ours (memory_model.h)
   DataMemory data;  // of the data sources

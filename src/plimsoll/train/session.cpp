@@ -84,6 +84,20 @@ class ShiftedSink : public OutputSink {
   int64_t first_row_ = 0;
 };
 
+// The rows of a rank's share of the batch.
+class SharedRows : public InputSource {
+ public:
+  SharedRows(InputSource& batch, const graph::Share& share)
+      : batch_(batch), first_(std::min(share.first, share.samples - 1)) {}
+  void fill(int input, int64_t row_begin, int64_t row_count, void* destination) override {
+    batch_.fill(input, first_ + row_begin, row_count, destination);
+  }
+
+ private:
+  InputSource& batch_;
+  int64_t first_;  // a rank without samples takes the last one
+};
+
 // The state as named tensors, wherever it lies.
 class StateSource : public TensorSource {
  public:
@@ -316,12 +330,21 @@ data::BatchSource Session::bind(data::Dataset& dataset,
   return batches;
 }
 
+namespace {
+
+// Of the step that it computes, or computes a share of.
+int64_t samples_of(const graph::Program& program) {
+  return program.share ? program.share->samples : program.batch;
+}
+
+}  // namespace
+
 size_t Session::program_for(const char* name, int64_t rows) const {
   const std::vector<graph::Program>& all = programs().set.programs;
   const std::string tail = std::string(name) + "_tail";
   for (size_t i = 0; i < all.size(); ++i) {
     if (rows == 0 ? all[i].name == name
-                  : all[i].batch == rows && (all[i].name == name || all[i].name == tail)) {
+                  : samples_of(all[i]) == rows && (all[i].name == name || all[i].name == tail)) {
       return i;
     }
   }
@@ -405,9 +428,26 @@ double Session::run_step(data::BatchSource& batches, int64_t epoch, int64_t inde
   context.step = step_;
   context.training = training;
   LossSink sink;
-  executor_->run(program_for(program, batches.rows_in(index)), context, &batches, &sink);
-  end_run();
+  run_program(program_for(program, batches.rows_in(index)), context, batches, sink);
   return sink.loss();
+}
+
+// One program on the current batch, or on this rank's share of it.
+void Session::run_program(size_t index, backend::StepContext context, InputSource& batch,
+                          OutputSink& sink) {
+  const std::optional<graph::Share>& share = programs().set.programs[index].share;
+  if (!share) {
+    executor_->run(index, context, &batch, &sink);
+  } else {
+    context.ranks = options_.ranks;
+    context.samples = share->samples;
+    context.first_sample = share->first;
+    context.samples_each = share->each;
+    SharedRows rows(batch, *share);
+    executor_->run(index, context, &rows, &sink);
+    options_.ranks->check();
+  }
+  end_run();
 }
 
 Metrics Session::evaluate_batches(data::BatchSource& batches) {
@@ -425,7 +465,7 @@ Metrics Session::evaluate(data::Dataset& dataset) {
 
 bool Session::has_program(std::string_view program, int64_t rows) const {
   return std::ranges::any_of(programs().set.programs, [&](const graph::Program& one) {
-    return one.batch == rows && (one.name == program || one.name == std::string(program) + "_tail");
+    return samples_of(one) == rows && (one.name == program || one.name == std::string(program) + "_tail");
   });
 }
 
@@ -440,8 +480,7 @@ double Session::run_rows(const char* program, data::Dataset& dataset, int64_t fi
   context.step = step_;
   context.training = std::string_view(program) == "train";
   LossSink sink;
-  executor_->run(program_for(program, count), context, &rows, &sink);
-  end_run();
+  run_program(program_for(program, count), context, rows, sink);
   return sink.loss();
 }
 
@@ -621,7 +660,8 @@ CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
   head.seed = options_.plan.seed;
   head.shuffle = shuffle;
   graph::ProgramSet train;
-  for (const graph::Program& program : programs().set.programs) {
+  const graph::ProgramSet& all = run_.lowered.of_one ? *run_.lowered.of_one : programs().set;
+  for (const graph::Program& program : all.programs) {
     if (program.name == "train" || program.name == "apply") train.programs.push_back(program);
   }
   // In how many lanes it is summed is told apart.

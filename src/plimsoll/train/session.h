@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/ranks.h"
 #include "base/tensor_io.h"
 #include "data/dataset.h"
 #include "exec/executor.h"
@@ -37,6 +38,9 @@ struct SessionOptions {
   int64_t batch = 32;
   // The limit, kernels, and how far the search goes; what it says of data is not used.
   planning::PlanRequest plan{};
+  // Who shares every step with this process, as plan.ranks says; null: nobody. It outlives the
+  // session.
+  Ranks* ranks = nullptr;
   bool profile = false;  // measure every step of the plan
   // Whether what the process took before counts towards the limit too, or only what it takes from
   // now on (limit_check.h).
@@ -221,6 +225,8 @@ class Session {
   const std::map<std::string, KnownState, std::less<>>& states_by_name();
   double run_step(data::BatchSource& batches, int64_t epoch, int64_t index, const char* program,
                   bool training);
+  void run_program(size_t index, backend::StepContext context, InputSource& batch,
+                   OutputSink& sink);
   Metrics evaluate_batches(data::BatchSource& batches);
   report::ProgressState progress_state(const data::BatchSource& batches) const;
 

@@ -21,6 +21,7 @@
 
 #include "base/bytes.h"
 #include "base/dtype.h"
+#include "base/ranks.h"
 #include "graph/ir.h"
 #include "graph/kernel_catalog.h"
 #include "graph/program.h"
@@ -33,6 +34,12 @@ struct StepContext {
   uint64_t seed = 0;  // of the run
   int64_t step = 0;   // from 0, over epochs
   bool training = true;
+  // Where several ranks share the step's batch: who they are, samples of all, and the first one of
+  // the samples that are computed here. Null: they are all here.
+  Ranks* ranks = nullptr;
+  int64_t samples = 0;
+  int64_t first_sample = 0;
+  int64_t samples_each = 0;  // of a rank that is full
 };
 
 // The rows of one operand that a call touches. `data` points at the first of them.
@@ -51,6 +58,17 @@ struct KernelCall {
   bool first = true;                 // first block of every reduce axis, in its lane
   const StepContext* step = nullptr;
   int64_t lane = 0;  // first sample of the lane that the block lies in
+
+  // Samples of the step's batch; `batch`: of the program.
+  int64_t all_samples(int64_t batch) const {
+    return step == nullptr || step->ranks == nullptr ? batch : step->samples;
+  }
+  // The block's first sample in the step's batch, for what is drawn; `axis`: that of the batch, or
+  // −1 where there is none.
+  int64_t first_sample(int axis) const {
+    if (axis < 0) return 0;
+    return begin[static_cast<size_t>(axis)] + (step == nullptr ? 0 : step->first_sample);
+  }
 };
 
 class Kernel {

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "backend/kernel/kernel.h"
+#include "backend/kernel/moments_join.h"
 #include "base/error.h"
 #include "base/format.h"
 #include "graph/op_traits.h"
@@ -42,8 +43,6 @@ class AddedSums final : public Kernel {
   }
 };
 
-// Source: Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-// variances" (1979).
 template <typename T>
 class JoinedMoments final : public Kernel {
  public:
@@ -55,19 +54,10 @@ class JoinedMoments final : public Kernel {
     const Operand& sum = call.outputs[0];
     const double before = static_cast<double>(call.begin[0]) * rows_per_sample_;
     const double rows = static_cast<double>(call.extents[0]) * rows_per_sample_;
-    const double total = before + rows;
     const T* from = reinterpret_cast<const T*>(added.data);
     T* to = reinterpret_cast<T*>(sum.data);
-    const int64_t channels = sum.dims[1];
-    for (int64_t c = 0; c < channels; ++c) {
-      T& mean = to[c];
-      T& m2 = to[sum.strides[0] + c];
-      const double delta = static_cast<double>(from[c]) - static_cast<double>(mean);
-      m2 =
-          static_cast<T>(static_cast<double>(m2) + static_cast<double>(from[added.strides[0] + c]) +
-                         delta * delta * (before * rows / total));
-      mean = static_cast<T>(static_cast<double>(mean) + delta * (rows / total));
-    }
+    join_moments<T>({from, from + added.strides[0]}, rows, {to, to + sum.strides[0]}, before,
+                    sum.dims[1]);
   }
 
  private:

@@ -9,7 +9,7 @@ namespace plimsoll::backend {
 
 int64_t shape_count(std::span<const graph::Axis> axes, std::span<const int64_t> block,
                     const graph::Program& program) {
-  const int64_t lane = graph::lane_length(program.batch, program.lanes);
+  const int64_t lane = graph::lane_length(program);
   int64_t most = cuts_rows(axes, block) ? 2 : 1;
   for (size_t a = 0; a < axes.size(); ++a) {
     const std::vector<int64_t> lengths = graph::block_lengths(

@@ -142,7 +142,7 @@ void PrimitiveLibrary::add_primitives(const Graph& graph, NodeId node, int64_t b
 }
 
 std::vector<PrimitiveUse> PrimitiveLibrary::primitives(const Graph& graph, NodeId node,
-                                                       int64_t batch, int64_t lanes) const {
+                                                       int64_t batch, int64_t lane) const {
   std::vector<int64_t> extents = concrete_block(graph, node, blocks().block(graph, node), batch);
   const std::vector<graph::Axis> axes = axes_of(graph, node);
   const int axis = graph::find_axis(axes, graph::kBatchAxis);
@@ -150,7 +150,7 @@ std::vector<PrimitiveUse> PrimitiveLibrary::primitives(const Graph& graph, NodeI
   if (axis >= 0) {
     const auto a = static_cast<size_t>(axis);
     samples = graph::block_lengths(
-        batch, graph::lane_rows(axes[a], graph::lane_length(batch, lanes)), extents[a]);
+        batch, graph::lane_rows(axes[a], lane), extents[a]);
   }
   const bool cut = cuts_rows(axes, extents);
   std::vector<PrimitiveUse> uses;

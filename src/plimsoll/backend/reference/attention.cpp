@@ -145,7 +145,7 @@ class Heads {
   // What dropout multiplies the probability of a pair by.
   T factor(int64_t b, int64_t h, int64_t t, int64_t s) const {
     if (facts_.rate == 0) return T(1);
-    const int64_t sample = begin(facts_.batch_axis) * facts_.rows + b;
+    const int64_t sample = call_.first_sample(facts_.batch_axis) * facts_.rows + b;
     const int64_t row = (sample * heads_ + h) * facts_.queries + begin(facts_.queries_axis) + t;
     const int64_t element = row * facts_.keys + begin(facts_.keys_axis) + s;
     return stream_.uniform(static_cast<uint64_t>(element)) >= static_cast<float>(facts_.rate)

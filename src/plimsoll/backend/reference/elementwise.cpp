@@ -137,8 +137,7 @@ std::unique_ptr<Kernel> make_dropout(const Problem& problem) {
       const Operand& y = call.outputs[0];
       const T scale = static_cast<T>(1.0 / (1.0 - rate));
       const Philox stream = ops::dropout_stream(call.step->seed, call.step->step, site);
-      const int64_t first =
-          batch_axis < 0 ? 0 : call.begin[static_cast<size_t>(batch_axis)] * per_sample;
+      const int64_t first = call.first_sample(batch_axis) * per_sample;
       for_each_run<2>(
           x.dims, {x.strides, y.strides}, [&](const auto& at, int64_t position, int64_t count) {
             const T* in = data_of<T>(x) + at[0];
@@ -226,21 +225,22 @@ std::unique_ptr<Kernel> make_increment(const Problem&) {
 }
 
 std::unique_ptr<Kernel> make_divide_by_count(const Problem& problem) {
-  const int64_t count = problem.batch * problem.attributes.get_int("elements_per_sample");
+  const int64_t per_sample = problem.attributes.get_int("elements_per_sample");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return kernel_of([divisor = static_cast<T>(count)](const KernelCall& call) {
+    return kernel_of([per_sample, batch = problem.batch](const KernelCall& call) {
+      const auto divisor = static_cast<T>(call.all_samples(batch) * per_sample);
       *data_of<T>(call.outputs[0]) = *data_of<T>(call.inputs[0]) / divisor;
     });
   });
 }
 
 std::unique_ptr<Kernel> make_batch_count(const Problem& problem) {
-  const int64_t count = problem.batch * problem.attributes.get_int("elements_per_sample");
+  const int64_t per_sample = problem.attributes.get_int("elements_per_sample");
   return for_float(problem.outputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return kernel_of([value = static_cast<T>(count)](const KernelCall& call) {
-      *data_of<T>(call.outputs[0]) = value;
+    return kernel_of([per_sample, batch = problem.batch](const KernelCall& call) {
+      *data_of<T>(call.outputs[0]) = static_cast<T>(call.all_samples(batch) * per_sample);
     });
   });
 }

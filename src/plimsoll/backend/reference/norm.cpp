@@ -74,17 +74,31 @@ void normalize(const Operand& x, const Operand& y, const double* factors, int64_
   });
 }
 
+// Rows of the whole batch.
+class BatchRows {
+ public:
+  explicit BatchRows(const Problem& problem)
+      : batch_(problem.batch), per_sample_(ops::rows_per_sample(problem.whole_inputs[0].shape)) {}
+  double of(const KernelCall& call) const {
+    return static_cast<double>(call.all_samples(batch_) * per_sample_);
+  }
+
+ private:
+  int64_t batch_;
+  int64_t per_sample_;
+};
+
 // Both forms; `given`: mean and variance are operands 1 and 2, else moments are operand 1.
 template <bool kGiven>
 std::unique_ptr<Kernel> make_batch_norm(const Problem& problem) {
   const double epsilon = problem.attributes.get_double("epsilon");
   const bool scale = problem.attributes.get_bool("scale", true);
   const bool center = problem.attributes.get_bool("center", true);
-  const auto rows =
-      static_cast<double>(problem.batch * ops::rows_per_sample(problem.whole_inputs[0].shape));
+  const BatchRows batch_rows(problem);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([=](const KernelCall& call) {
+      const double rows = batch_rows.of(call);
       const Operand& x = call.inputs[0];
       const int64_t channels = row_length(x);
       const T* mean = data_of<T>(call.inputs[1]);
@@ -110,11 +124,11 @@ std::unique_ptr<Kernel> make_batch_norm(const Problem& problem) {
 template <bool kGiven>
 std::unique_ptr<Kernel> make_batch_norm_sums(const Problem& problem) {
   const double epsilon = problem.attributes.get_double("epsilon");
-  const auto rows =
-      static_cast<double>(problem.batch * ops::rows_per_sample(problem.whole_inputs[0].shape));
+  const BatchRows batch_rows(problem);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([=](const KernelCall& call) {
+      const double rows = batch_rows.of(call);
       const Operand& dy = call.inputs[0];
       const Operand& x = call.inputs[1];
       const int64_t channels = row_length(dy);
@@ -147,11 +161,11 @@ std::unique_ptr<Kernel> make_batch_norm_sums(const Problem& problem) {
 std::unique_ptr<Kernel> make_batch_norm_grad(const Problem& problem) {
   const double epsilon = problem.attributes.get_double("epsilon");
   const bool scale = problem.attributes.get_bool("scale", true);
-  const auto rows =
-      static_cast<double>(problem.batch * ops::rows_per_sample(problem.whole_inputs[0].shape));
+  const BatchRows batch_rows(problem);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
     return kernel_of([=](const KernelCall& call) {
+      const double rows = batch_rows.of(call);
       const Operand& dy = call.inputs[0];
       const Operand& x = call.inputs[1];
       const Operand& dx = call.outputs[0];
@@ -220,10 +234,11 @@ std::unique_ptr<Kernel> make_moving_average(const Problem& problem) {
   const graph::Attributes& attributes = problem.attributes;
   const int64_t row = attributes.get_int("row");
   const double momentum = attributes.get_double("momentum");
-  const int64_t count = row == 0 ? 1 : problem.batch * attributes.get_int("elements_per_sample");
+  const int64_t per_sample = row == 0 ? 0 : attributes.get_int("elements_per_sample");
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
-    return kernel_of([=](const KernelCall& call) {
+    return kernel_of([=, batch = problem.batch](const KernelCall& call) {
+      const int64_t count = row == 0 ? 1 : call.all_samples(batch) * per_sample;
       const T keep = static_cast<T>(momentum);
       const T take = static_cast<T>(1.0 - momentum);
       const T* moving = data_of<T>(call.inputs[0]);

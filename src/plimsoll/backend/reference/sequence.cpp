@@ -87,8 +87,7 @@ std::unique_ptr<Kernel> make_spatial_dropout(const Problem& problem) {
       const T scale = static_cast<T>(1.0 / (1.0 - rate));
       const Philox stream = ops::dropout_stream(call.step->seed, call.step->step, site);
       const int64_t channels = x.dims.back();
-      const int64_t first =
-          batch_axis < 0 ? 0 : call.begin[static_cast<size_t>(batch_axis)] * rows.count;
+      const int64_t first = call.first_sample(batch_axis) * rows.count;
       const size_t outer = x.dims.size() - 1;
       int64_t positions = 1;
       for (size_t d = 1; d < outer; ++d) positions *= x.dims[d];

@@ -147,8 +147,7 @@ std::unique_ptr<Kernel> make_gaussian(const Problem& problem) {
       const Operand& y = call.outputs[0];
       const T deviation = static_cast<T>(stddev);
       const Philox stream = noise_stream(call.step->seed, call.step->step, site);
-      const int64_t first =
-          batch_axis < 0 ? 0 : call.begin[static_cast<size_t>(batch_axis)] * per_sample;
+      const int64_t first = call.first_sample(batch_axis) * per_sample;
       for_each_run<2>(x.dims, {x.strides, y.strides},
                       [&](const auto& at, int64_t position, int64_t count) {
                         const T* in = data_of<const T>(x) + at[0];

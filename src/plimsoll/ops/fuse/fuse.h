@@ -52,4 +52,8 @@ using PackOffers = std::function<std::vector<PackOffer>(const graph::Graph&, gra
 graph::Graph insert_packs(const graph::Graph& graph, const graph::OpRegistry& registry,
                           const PackOffers& offers);
 
+// Puts a `rank_sum` node after every sum over samples, for ranks that share a step's batch. Throws
+// kModel, naming it, where an operator looks at all samples of a batch at once.
+graph::Graph insert_rank_sums(const graph::Graph& graph, const graph::OpRegistry& registry);
+
 }  // namespace plimsoll::ops

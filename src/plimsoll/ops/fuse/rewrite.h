@@ -33,6 +33,8 @@ class Replay {
   // old values.
   void add(graph::NodeId like, std::string_view op, std::vector<graph::ValueId> inputs,
            graph::Attributes attributes, const std::vector<graph::ValueId>& outputs);
+  // From now on, this (new) value takes the place of an old one.
+  void replace(graph::ValueId old, graph::ValueId by) { map_[old.index()] = by; }
 
  private:
   void visit_up_to(const Visitor& visit, size_t end);

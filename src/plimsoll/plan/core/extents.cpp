@@ -175,7 +175,7 @@ RowRange rows_of(const graph::AxisUse& use, RowRange rows, int64_t extent) {
 }
 
 std::vector<int64_t> find_partials(const graph::Program& program, const AxisTable& axes) {
-  const int64_t length = graph::lane_length(program.batch, program.lanes);
+  const int64_t length = graph::lane_length(program);
   const int64_t partials = graph::partial_count(graph::filled_lanes(program.batch, length));
   std::vector<int64_t> found(program.graph.values.size(), 1);
   for (size_t n = 0; n < axes.size() && partials > 1; ++n) {

@@ -145,7 +145,8 @@ class DependencyFinder {
     const graph::Value& v = facts_.graph().value(value);
     if (v.kind != graph::ValueKind::kNode) return v.kind == graph::ValueKind::kInput;
     const graph::Node& node = facts_.graph().node(v.producer);
-    if (node.op->traits().state_write) return false;
+    const graph::OpTraits traits = node.op->traits();
+    if (traits.state_write || traits.exchanges) return false;
     if (!result_.roles[v.producer.index()].sliced) return true;
     const AxisRole& role = result_.roles[v.producer.index()];
     const graph::Axis& axis = facts_.axes(v.producer)[static_cast<size_t>(role.axis)];

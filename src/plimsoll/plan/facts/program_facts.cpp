@@ -50,7 +50,7 @@ void count_iterations(const ProgramPlan& plan, std::span<const LoopId> chain, Ro
 ProgramFacts::ProgramFacts(const graph::Program& program, const graph::KernelCatalog& catalog)
     : program_(program),
       catalog_(catalog),
-      lane_(graph::lane_length(program.batch, program.lanes)),
+      lane_(graph::lane_length(program)),
       axes_(find_all_axes(program.graph)),
       partials_(find_partials(program, axes_)),
       users_(graph::find_users(program.graph)),

@@ -420,7 +420,7 @@ class PlanParser {
                 did_you_mean(program.name, known));
     }
     program.batch = graph->batch;
-    program.lane = graph::lane_length(graph->batch, graph->lanes);
+    program.lane = graph::lane_length(*graph);
     while (!line.empty()) {
       std::string key, value;
       line.take_field(key, value);

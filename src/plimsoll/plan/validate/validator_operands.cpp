@@ -71,13 +71,16 @@ Validation check_spaces(const Subject& subject, const Site& site) {
           at(subject, site) + "an operand lies in the spill file, expected it in memory"};
 }
 
-Validation check_state_site(const Subject& subject, const Site& site) {
+// What happens once a step, whoever plans it.
+Validation check_once(const Subject& subject, const Site& site) {
   const Call* call = site.call();
-  if (call == nullptr || !subject.source.graph.node(call->node).op->traits().state_write) {
-    return ok();
+  if (call == nullptr || call->clone == 0) return ok();
+  const graph::OpTraits traits = subject.source.graph.node(call->node).op->traits();
+  if (traits.state_write) {
+    return {Verdict::kStateOrder, at(subject, site) + "a state write is never cloned"};
   }
-  if (call->clone == 0) return ok();
-  return {Verdict::kStateOrder, at(subject, site) + "a state write is never cloned"};
+  if (!traits.exchanges) return ok();
+  return {Verdict::kRepeatedNode, at(subject, site) + "an exchange with ranks is never cloned"};
 }
 
 Validation check_scopes(const Subject& subject, const Site& site) {
@@ -246,7 +249,7 @@ Validation check_operands(const Subject& subject, Sites& sites) {
   for (const Site& site : sites.sites) {
     if (Validation v = check_spaces(subject, site); !v.ok()) return v;
     if (Validation v = check_forms(subject, site); !v.ok()) return v;
-    if (Validation v = check_state_site(subject, site); !v.ok()) return v;
+    if (Validation v = check_once(subject, site); !v.ok()) return v;
     if (Validation v = check_scopes(subject, site); !v.ok()) return v;
   }
   for (size_t i = 0; i < subject.program.instances.size(); ++i) {

@@ -19,12 +19,17 @@ namespace {
 struct Channels {
   int64_t rows = 0;  // in the call
   int64_t channels = 1;
-  double batch_rows = 1;        // of the whole batch
+  int64_t batch = 1;            // of the program; 1 where there is no axis of samples
   int64_t rows_per_sample = 1;  // of the whole image
   int64_t width = 0;            // rows of an image's row; 0: nothing is cut along them
   int batch_axis = -1;
   int image_axis = -1;
   int parts = 1;
+
+  double of_batch(const KernelCall& call) const {
+    const int64_t samples = batch_axis < 0 ? 1 : call.all_samples(batch);
+    return static_cast<double>(rows_per_sample) * static_cast<double>(samples);
+  }
 };
 
 Channels read_channels(const NodeFacts& facts, const CpuOptions& options, int64_t arrays) {
@@ -36,8 +41,7 @@ Channels read_channels(const NodeFacts& facts, const CpuOptions& options, int64_
   c.image_axis = facts.rows_axis;
   if (c.image_axis >= 0) c.width = x[2].count;
   c.batch_axis = graph::find_axis(facts.axes, graph::kBatchAxis);
-  c.batch_rows = static_cast<double>(c.rows_per_sample) *
-                 static_cast<double>(c.batch_axis < 0 ? 1 : facts.batch);
+  c.batch = c.batch_axis < 0 ? 1 : facts.batch;
   c.parts = parts_for(c.rows * c.channels * 4 * arrays, options.parts);
   return c;
 }
@@ -159,7 +163,7 @@ struct Statistics {
   size_t gamma = 0;    // 0: none
   size_t beta = 0;     // 0: none
   double epsilon = 0;
-  double batch_rows = 1;
+  Channels rows{};
   int64_t channels = 1;
 
   const float* mean(const KernelCall& call) const { return input_floats(call, first); }
@@ -170,7 +174,8 @@ struct Statistics {
   double inverse(const KernelCall& call, int64_t channel) const {
     const double variance =
         given ? static_cast<double>(input_floats(call, first + 1)[channel])
-              : static_cast<double>(input_floats(call, first)[channels + channel]) / batch_rows;
+              : static_cast<double>(input_floats(call, first)[channels + channel]) /
+                    rows.of_batch(call);
     return 1.0 / std::sqrt(variance + epsilon);
   }
   double shift(const KernelCall& call, int64_t channel) const {
@@ -189,7 +194,7 @@ Statistics read_statistics(const NodeFacts& facts, const Channels& c, bool given
   s.given = given;
   s.first = first;
   s.epsilon = facts.attributes.get_double("epsilon");
-  s.batch_rows = c.batch_rows;
+  s.rows = c;
   s.channels = c.channels;
   size_t next = gamma;
   if (facts.attributes.get_bool("scale", true) && gamma != 0) s.gamma = next++;
@@ -298,10 +303,10 @@ CpuKernel make_batch_norm_grad(const NodeFacts& facts, const CpuOptions& options
         std::copy_n(s.mean(call), c.channels, mean);
         const float* sums = input_floats(call, 3);
         for (int64_t i = 0; i < c.channels; ++i) {
-          const double product = static_cast<double>(sums[c.channels + i]) / c.batch_rows;
+          const double product = static_cast<double>(sums[c.channels + i]) / c.of_batch(call);
           scale[i] = static_cast<float>(s.scale(call, i));
           slope[i] = static_cast<float>(s.inverse(call, i) * product);
-          dy_mean[i] = static_cast<float>(static_cast<double>(sums[i]) / c.batch_rows);
+          dy_mean[i] = static_cast<float>(static_cast<double>(sums[i]) / c.of_batch(call));
         }
         for (float* numbers : {scale, slope, dy_mean, mean}) rows.repeat(numbers);
         rows.share_out(c.parts, [&](int64_t first, int64_t width, int64_t begin, int64_t end) {

@@ -73,7 +73,7 @@ CpuKernel make_dropout(const NodeFacts& facts, const CpuOptions& options) {
   const int parts = parts_for(count * 40, options.parts);
   return kernel_of([=](const KernelCall& call) {
     const Philox stream = ops::dropout_stream(call.step->seed, call.step->step, site);
-    const int64_t first = axis < 0 ? 0 : call.begin[static_cast<size_t>(axis)] * per_sample;
+    const int64_t first = call.first_sample(axis) * per_sample;
     const auto scale = static_cast<float>(1.0 / (1.0 - rate));
     for_each_range(count, kGrain, parts, [&](int64_t begin, int64_t end) {
       std::array<float, kGrain> draws;

@@ -48,8 +48,7 @@ CpuKernel make_spatial_dropout(const NodeFacts& facts, const CpuOptions& options
   return kernel_of(
       [=](const KernelCall& call) {
         const Philox stream = ops::dropout_stream(call.step->seed, call.step->step, site);
-        const int64_t first =
-            axis < 0 ? 0 : call.begin[static_cast<size_t>(axis)] * rows_per_sample;
+        const int64_t first = call.first_sample(axis) * rows_per_sample;
         const auto scale = static_cast<float>(1.0 / (1.0 - rate));
         auto* draws = reinterpret_cast<float*>(call.scratch);
         for (int64_t sample = 0; sample < d.samples; ++sample) {

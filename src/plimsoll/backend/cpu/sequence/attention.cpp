@@ -265,7 +265,7 @@ class Head {
   // What dropout multiplies the probability of a pair by: an element of the global (B, H, T, S).
   float factor(int64_t t, int64_t s) const {
     const int64_t heads = call_.inputs[0].dims[2];
-    const int64_t sample = begin(facts_.batch_axis) * facts_.rows + b_;
+    const int64_t sample = call_.first_sample(facts_.batch_axis) * facts_.rows + b_;
     const int64_t row = (sample * heads + h_) * facts_.all_queries + first_query_ + t;
     const int64_t element = row * facts_.all_keys + first_key_ + s;
     return stream_.uniform(static_cast<uint64_t>(element)) >= static_cast<float>(facts_.rate)

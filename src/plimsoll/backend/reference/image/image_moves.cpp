@@ -517,8 +517,8 @@ DrawSource::DrawSource(const NodeProblem& problem)
       rows_per_sample_(problem.inputs[0].shape[0].count) {}
 
 CallDraws DrawSource::of(const KernelCall& call) const {
-  const int64_t sample = batch_axis_ < 0 ? 0 : call.begin[static_cast<size_t>(batch_axis_)];
-  return {ops::ImageDraws(call.step->seed, call.step->step, site_), sample * rows_per_sample_};
+  return {ops::ImageDraws(call.step->seed, call.step->step, site_),
+          call.first_sample(batch_axis_) * rows_per_sample_};
 }
 
 std::span<const KernelEntry> image_kernels() { return kKernels; }

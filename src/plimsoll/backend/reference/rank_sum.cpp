@@ -1,0 +1,162 @@
+#include <array>
+#include <bit>
+#include <cstring>
+#include <span>
+
+#include "backend/kernel/moments_join.h"
+#include "backend/reference/loops.h"
+#include "backend/reference/problem.h"
+#include "base/error.h"
+#include "base/format.h"
+
+// Sums of ranks, added up in the tree in which lanes are.
+//
+// Ranks that differ in one bit exchange, from the lowest bit on, so that each of the two then has
+// the sum of twice as many. What is added goes in halves: of each pair, one adds up the first half
+// of what both have and the other one the second, and afterwards the way is gone back, so that all
+// have all. What is merged is small, and exchanged whole.
+
+namespace plimsoll::backend::reference {
+namespace {
+
+constexpr size_t kMostLevels = 31;
+
+struct Span {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// Who exchanges in a step.
+struct Company {
+  Ranks& ranks;
+  int64_t samples;  // of the step
+  int64_t each;     // of a full rank
+
+  // Samples of the ranks [first, first + count).
+  int64_t samples_of(int first, int count) const {
+    return std::min(samples, (first + count) * each) - std::min(samples, first * each);
+  }
+};
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T* data, Span part) {
+  return std::as_bytes(std::span(data + part.begin, static_cast<size_t>(part.end - part.begin)));
+}
+
+template <typename T>
+std::span<std::byte> room_of(T* data, Span part) {
+  return std::as_writable_bytes(
+      std::span(data + part.begin, static_cast<size_t>(part.end - part.begin)));
+}
+
+// The halves of a part: of the lower rank, and of the other one.
+std::array<Span, 2> halves_of(Span part) {
+  const int64_t middle = part.begin + (part.end - part.begin) / 2;
+  return {Span{part.begin, middle}, Span{middle, part.end}};
+}
+
+template <typename T>
+void add_ranks(const Company& company, T* sum, T* received, int64_t count) {
+  const int rank = company.ranks.rank();
+  std::array<Span, kMostLevels> parts{};
+  size_t level = 0;
+  parts[0] = {0, count};
+  for (int width = 1; width < company.ranks.count(); width *= 2, ++level) {
+    const int peer = rank ^ width;
+    const std::array<Span, 2> halves = halves_of(parts[level]);
+    const bool upper = (rank & width) != 0;
+    const Span own = halves[upper ? 1 : 0];
+    company.ranks.swap(peer, bytes_of(sum, halves[upper ? 0 : 1]),
+                       room_of(received, {0, own.end - own.begin}));
+    const bool here = company.samples_of(rank & ~(width - 1), width) > 0;
+    const bool there = company.samples_of(peer & ~(width - 1), width) > 0;
+    for (int64_t i = own.begin; there && i < own.end; ++i) {
+      const T other = received[i - own.begin];
+      sum[i] = !here ? other : upper ? other + sum[i] : sum[i] + other;
+    }
+    parts[level + 1] = own;
+  }
+  for (int width = company.ranks.count() / 2; width > 0; width /= 2, --level) {
+    const std::array<Span, 2> halves = halves_of(parts[level - 1]);
+    const bool upper = (rank & width) != 0;
+    company.ranks.swap(rank ^ width, bytes_of(sum, halves[upper ? 1 : 0]),
+                       room_of(sum, halves[upper ? 0 : 1]));
+  }
+}
+
+template <typename T>
+void merge_ranks(const Company& company, T* moments, T* received, int64_t count, int64_t rows) {
+  const int rank = company.ranks.rank();
+  const int64_t channels = count / 2;
+  for (int width = 1; width < company.ranks.count(); width *= 2) {
+    const int peer = rank ^ width;
+    company.ranks.swap(peer, bytes_of(moments, {0, count}), room_of(received, {0, count}));
+    const int64_t here = company.samples_of(rank & ~(width - 1), width) * rows;
+    const int64_t there = company.samples_of(peer & ~(width - 1), width) * rows;
+    if (there == 0) continue;
+    if (here == 0) {
+      std::copy_n(received, count, moments);
+      continue;
+    }
+    const bool upper = (rank & width) != 0;
+    T* const to = upper ? received : moments;
+    const T* const from = upper ? moments : received;
+    join_moments<T>({from, from + channels}, static_cast<double>(upper ? here : there),
+                    {to, to + channels}, static_cast<double>(upper ? there : here), channels);
+    if (upper) std::copy_n(received, count, moments);
+  }
+}
+
+template <typename T>
+std::unique_ptr<Kernel> make_typed(const Problem& problem) {
+  const int64_t rows = problem.attributes.get_int("rows_per_sample");
+  return kernel_of([rows](const KernelCall& call) {
+    const Operand& out = call.outputs[0];
+    T* const sum = data_of<T>(out);
+    const int64_t count = count_of(out);
+    if (call.inputs[0].data != out.data) std::copy_n(data_of<T>(call.inputs[0]), count, sum);
+    if (call.outputs[1].data != nullptr) *data_of<float>(call.outputs[1]) = 0;
+    if (call.step == nullptr || call.step->ranks == nullptr) return;
+    const Company company{*call.step->ranks, call.step->samples, call.step->samples_each};
+    T* const received = reinterpret_cast<T*>(call.scratch);
+    if (rows > 0) {
+      merge_ranks(company, sum, received, count, rows);
+    } else {
+      add_ranks(company, sum, received, count);
+    }
+  });
+}
+
+std::unique_ptr<Kernel> make_rank_sum(const Problem& problem) {
+  switch (problem.inputs[0].dtype) {
+    case DType::kFloat32:
+      return make_typed<float>(problem);
+    case DType::kFloat64:
+      return make_typed<double>(problem);
+    case DType::kInt32:
+      return make_typed<int32_t>(problem);
+    case DType::kInt64:
+      return make_typed<int64_t>(problem);
+    default:
+      throw Error(ErrorKind::kModel,
+                  fmt::format("{}: expected a sum of float32, float64, int32 or int64 over ranks, "
+                              "received {}. Train in one process.",
+                              problem.node.name, to_string(problem.inputs[0].dtype)));
+  }
+}
+
+// What the other rank has of a half, or of all.
+Bytes received_bytes(const Problem& problem) {
+  const graph::ValueType& x = problem.inputs[0];
+  const int64_t count = x.shape.element_count(1);
+  const bool whole = problem.attributes.get_int("rows_per_sample") > 0;
+  return element_bytes(x.dtype) * (whole ? count : count - count / 2);
+}
+
+constexpr KernelEntry kEntries[] = {{"rank_sum", make_rank_sum, received_bytes}};
+
+}  // namespace
+
+std::span<const KernelEntry> rank_sum_kernels() { return kEntries; }
+
+}  // namespace plimsoll::backend::reference

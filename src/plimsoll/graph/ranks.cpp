@@ -1,0 +1,22 @@
+#include "graph/ranks.h"
+
+#include <algorithm>
+
+namespace plimsoll::graph {
+
+Share share_of(int64_t samples, int64_t lanes, const RankPlace& place) {
+  Share share;
+  share.lane = (samples + lanes - 1) / lanes;
+  share.samples = samples;
+  share.each = share.lane * (lanes / place.count);
+  share.first = std::min(samples, place.rank * share.each);
+  return share;
+}
+
+int64_t batch_of(const Share& share) {
+  return std::max<int64_t>(std::min(share.each, share.samples - share.first), 1);
+}
+
+bool has_samples(const Share& share, int rank) { return rank * share.each < share.samples; }
+
+}  // namespace plimsoll::graph

@@ -1,0 +1,141 @@
+// Random networks trained by ranks that share every batch: the bits of one process with as many
+// lanes, whatever plan each rank has.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#include "backend/kernel/backends.h"
+#include "base/error.h"
+#include "graph/ranks.h"
+#include "ops/fuse/fuse.h"
+#include "ops/registry.h"
+#include "plan/search/planner.h"
+#include "plan/validate/validator.h"
+#include "property/compare_runs.h"
+#include "property/random_network.h"
+#include "toys/thread_ranks.h"
+
+namespace plimsoll::property {
+namespace {
+
+struct Question {
+  std::string backend;
+  uint64_t seed = 0;
+  int64_t lanes = 2;
+};
+
+graph::ProgramSet fused_network(const Question& question, const backend::Backend& backend) {
+  graph::ProgramSet programs = random_network(question.seed);
+  ops::Offers offers = backend.offers();
+  offers.dense_update = Bytes();
+  for (graph::Program& program : programs.programs) {
+    program.lanes = question.lanes;
+    program.graph = ops::fuse(program.graph, ops::registry(), offers, program.batch);
+    program.graph = ops::insert_packs(
+        program.graph, ops::registry(),
+        [&](const graph::Graph& graph, graph::NodeId node) { return backend.packs(graph, node); });
+  }
+  return programs;
+}
+
+std::unique_ptr<backend::Backend> two_parts(const std::string& name) {
+  backend::KernelSetOptions options;
+  options.parts = 2;
+  options.threads = 1;
+  return backend::make_backend(name, options);
+}
+
+// The share of one rank, within its own limit.
+struct RankRun {
+  Results results;
+  std::string wrong;
+  int exchanges = 0;
+  Bytes sent;
+
+  void run(const Question& question, toys::ThreadMeeting& meeting, const graph::RankPlace& place) {
+    try {
+      const auto backend = two_parts(question.backend);
+      graph::ProgramSet programs = fused_network(question, *backend);
+      for (graph::Program& program : programs.programs) {
+        program.share = graph::share_of(program.batch, question.lanes, place);
+        program.batch = graph::batch_of(*program.share);
+        program.graph = ops::insert_rank_sums(program.graph, ops::registry());
+        exchanges += static_cast<int>(std::ranges::count_if(
+            program.graph.nodes, [](const auto& node) { return node.op->traits().exchanges; }));
+      }
+      // Every rank within a limit of its own.
+      plan::PlanOptions options;
+      options.max_steps = 2000;
+      options.gap = Bytes(64);
+      plan::PlanOutcome outcome = plan::make_plan(programs, backend->catalog(), options);
+      if (place.rank % 2 == 1) {
+        options.arena_limit = outcome.smallest;
+        outcome = plan::make_plan(programs, backend->catalog(), options);
+      }
+      const plan::Plan& chosen = outcome.fits()->plan;
+      const plan::Validation valid = plan::validate(chosen, programs, backend->catalog());
+      if (!valid.ok()) throw Error(ErrorKind::kInternal, valid.message);
+      toys::ThreadRanks ranks(meeting, place.rank, place.count);
+      results = run_programs(programs, chosen, *backend, usual_order(programs), {.poison = true},
+                             &ranks);
+      ranks.check();
+      sent = ranks.sent();
+    } catch (const std::exception& error) {
+      wrong = error.what();
+    }
+  }
+};
+
+class RanksOfRandomGraphs : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(RanksOfRandomGraphs, GiveTheBitsOfOneProcess) {
+  int shared = 0;
+  int refused = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const Question question{GetParam(), seed, seed % 3 == 0 ? 4 : 2};
+    const auto backend = two_parts(question.backend);
+    const graph::ProgramSet alone = fused_network(question, *backend);
+    const Results expected =
+        run_programs(alone, plan::naive_plan(alone, backend->catalog()), *backend,
+                     usual_order(alone), {});
+    const int most = seed % 2 == 0 ? static_cast<int>(question.lanes) : 2;
+    for (int count = 2; count <= most; count *= 2) {
+      toys::ThreadMeeting meeting;
+      std::vector<RankRun> runs(static_cast<size_t>(count));
+      std::vector<std::thread> threads;
+      for (int rank = 0; rank < count; ++rank) {
+        threads.emplace_back([&, rank] {
+          runs[static_cast<size_t>(rank)].run(question, meeting, {rank, count});
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      if (runs[0].wrong.find("ranks can share") != std::string::npos) {
+        ++refused;
+        continue;
+      }
+      for (const RankRun& run : runs) {
+        ASSERT_EQ(run.wrong, "") << "seed " << seed;
+        ASSERT_GT(run.exchanges, 0);
+        ASSERT_GT(run.sent, Bytes());
+        for (const auto& [name, bytes] : run.results) {
+          // Outputs of samples are the rank's own; the first one is the loss.
+          if (!name.ends_with("/0") && !name.starts_with("state/")) continue;
+          ASSERT_TRUE(bytes == expected.at(name)) << "seed " << seed << " " << name;
+        }
+      }
+      ++shared;
+    }
+  }
+  EXPECT_GT(shared, 30);
+  EXPECT_LT(refused, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, RanksOfRandomGraphs,
+                         ::testing::ValuesIn(backend::computing_backends()),
+                         [](const auto& each) { return each.param; });
+
+}  // namespace
+}  // namespace plimsoll::property
