@@ -24,6 +24,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "plan": ("graph",),
     "backend": ("ops",),
     "exec": ("plan", "backend", "trace"),
+    "ranks": ("base",),
     "formats": ("layers", "codec"),
     "data": ("trace", "codec"),
     "report": ("plan", "trace", "codec"),
@@ -34,7 +35,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "explain": ("formats",),
     "watch": ("explain", "report"),
     "bench": ("run",),
-    "cli": ("bench", "watch"),
+    "cli": ("bench", "ranks", "watch"),
 }
 
 # folder -> its rooms, and the rooms that each may include; what those may include comes with them.
@@ -104,6 +105,7 @@ VENDOR_FOLDERS: tuple[tuple[str, str], ...] = (
     (r"google/protobuf/.*", "codec"),
     (r"CLI/.*", "cli"),
     (r"fmt/.*", "base"),
+    (r"mpi\.h", "ranks"),
 )
 
 # Anywhere, but in sources only: too heavy for headers, or not there where an installed one is used.

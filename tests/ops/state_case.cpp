@@ -31,6 +31,19 @@ std::vector<Case> state_cases() {
              const ValueId kept = c.call("put_rows", {x}, {{"count", 5}});
              c.call("take_rows", {kept});
            }},
+      {.name = "rank_sum",
+       .build =
+           [](CaseBuilder& c) {
+             const ValueId x = c.constant("x", {Dim::constant(3), Dim::constant(5)});
+             const graph::NodeId first =
+                 c.builder().add("rank_sum", "first", {x}, {{"rows_per_sample", 0}});
+             const std::vector<ValueId> made = c.builder().mutable_graph().node(first).outputs;
+             const ValueId m = c.constant("m", {Dim::constant(2), Dim::constant(4)});
+             c.builder().output(made[0]);
+             const graph::NodeId second =
+                 c.builder().add("rank_sum", "second", {m, made[1]}, {{"rows_per_sample", 6}});
+             c.builder().output(c.builder().mutable_graph().node(second).outputs[0]);
+           }},
       {.name = "pack_plain",
        .build =
            [](CaseBuilder& c) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 
 namespace plimsoll {
 
@@ -27,5 +28,12 @@ class Ranks {
   // Throws where an exchange has failed: which rank, and why.
   virtual void check() const = 0;
 };
+
+// Whether a flag is set on any rank; every rank asks at the same place.
+bool any_rank(Ranks& ranks, bool flag);
+
+// Throws kConfig where another rank's text differs; `what` names it, as "--seed". Every rank asks
+// at the same place.
+void expect_equal_on(Ranks& ranks, const std::string& what, const std::string& own);
 
 }  // namespace plimsoll

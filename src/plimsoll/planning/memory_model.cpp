@@ -132,6 +132,7 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   overhead.structures = structure_bytes(programs, kBytesPerLiteral) + curve_bytes(programs) +
                         names * kCopiesOfName + saved_plan;
   overhead.data = held.data.held;
+  overhead.exchange = held.exchange;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +
                     Bytes(names.count() * half_copies / 2) + saved_plan + held.times;
   const Bytes making =  // beside graphs, plan and tables
@@ -140,6 +141,7 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   overhead.start_up = max(start_up, resident.engine + overhead.search + resident.describing) +
                       max(min(held.data.held, kTouchedByOpening), held.data.opening.held);
   overhead.start_up = max(overhead.start_up, start_up - kLessWhileOpening + held.data.opening.peak);
+  overhead.start_up += held.exchange;
   if (held.given > Bytes()) {
     overhead.given = held.given;
     overhead.engine -= kBareProcess;
@@ -222,6 +224,7 @@ std::vector<report::MemoryPart> memory_parts(const ProcessOverhead& overhead, By
                                            {"page tables of the arena", page_tables_of(rounded)}};
   if (overhead.given > Bytes())
     parts.insert(parts.begin(), {"held before by the process", overhead.given});
+  if (overhead.exchange > Bytes()) parts.push_back({"exchange between ranks", overhead.exchange});
   if (overhead.spill > Bytes()) parts.push_back({"spill file's buffer", overhead.spill});
   if (overhead.ahead > Bytes()) parts.push_back({"reading ahead", overhead.ahead});
   const Bytes steady = overhead.total() + rounded + page_tables_of(rounded);

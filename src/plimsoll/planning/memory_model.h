@@ -8,6 +8,7 @@
 //   data          buffers of the data sources
 //   ahead         buffers that they read ahead into, of what the limit leaves over
 //   spill         of the spill file: its buffer and its thread
+//   exchange      the library that ranks exchange by: a reading, made when they joined
 //   page tables   of the arena
 //   arena         state + everything that the plan placed (exact)
 //
@@ -45,11 +46,14 @@ struct ProcessOverhead {
   Bytes structures;
   Bytes data;
   Bytes ahead;
+  Bytes exchange{};
   Bytes spill;     // of the spill file, where the plan has one: its buffer, and spill_tables()
   Bytes start_up;  // not part of the total: the peak is the larger of the two
   Bytes search;    // of start_up: what the search for a plan holds
   Bytes given;     // not part of the total, and no part of ours
-  Bytes total() const { return engine + kernels + structures + data + ahead + spill; }
+  Bytes total() const {
+    return engine + kernels + structures + data + ahead + exchange + spill;
+  }
   friend bool operator==(const ProcessOverhead&, const ProcessOverhead&) = default;
 };
 
@@ -79,6 +83,7 @@ struct DataMemory {
 struct HeldBeside {
   DataMemory data{};
   Bytes given{};       // what the process held before (zero: it is ours)
+  Bytes exchange{};    // what the library of the ranks has taken
   Bytes saved_plan{};  // the text of a plan that is read and not searched for (zero: none)
   Bytes times{};       // measured ones, until a plan is chosen
 };

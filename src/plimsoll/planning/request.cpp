@@ -12,6 +12,7 @@ Bytes guard_without_limit() {
 HeldBeside held_beside(const PlanRequest& request) {
   return {.data = request.data,
           .given = request.given,
+          .exchange = request.exchange,
           .saved_plan = request.saved_plan ? Bytes(std::ssize(*request.saved_plan)) : Bytes(),
           .times = request.times.known ? held_bytes(*request.times.known) : Bytes()};
 }

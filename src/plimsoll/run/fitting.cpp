@@ -1,10 +1,12 @@
 #include "run/fitting.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/accounted.h"
 #include "base/error.h"
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/places.h"
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"
@@ -40,7 +42,17 @@ void check(const FitRequest& request) {
 }
 
 Fitting::Fitting(Run& run, const FitRequest& request, Listener& listener)
-    : run_(run), request_(request), listener_(listener) {}
+    : run_(run), request_(request), listener_(listener) {
+  const Ranks* const ranks = request_.settings.ranks;
+  if (ranks == nullptr) return;
+  request_.follow_limits = false;  // a limit that changes is one rank's
+  request_.take_signal = false;
+  leads_ = ranks->rank() == 0;
+  if (leads_) return;
+  request_.output.clear();
+  request_.logs = {};
+  request_.callbacks.keep_best.clear();
+}
 
 // What a found checkpoint fixes goes into the request.
 void Fitting::open_checkpoints() {
@@ -50,6 +62,7 @@ void Fitting::open_checkpoints() {
   options.folder = asked.folder;
   options.keep = asked.keep;
   options.resume = asked.resume;
+  options.writes = leads_;
   if (!asked.every.empty()) options.schedule = train::parse_schedule(asked.every);
   checkpoints_ = std::make_unique<train::Checkpointer>(
       options, [this](const std::string& text) { listener_.notice(text); });
@@ -91,7 +104,7 @@ void Fitting::open_callbacks() {
   if (asked.reduce_on_plateau) {
     options.plateau = train::parse_reduce_on_plateau(*asked.reduce_on_plateau);
   }
-  if (!request_.checkpoint.folder.empty()) {
+  if (!request_.checkpoint.folder.empty() && leads_) {
     options.best_path = request_.checkpoint.folder + "/best.ckpt";
   }
   options.spill_directory = request_.settings.spill_directory;
@@ -237,11 +250,57 @@ FitResult Fitting::finish(train::History history) {
   return result;
 }
 
+// What would give other bits, or wait for ever, where ranks do not have it in common.
+void Fitting::expect_equal_ranks(const train::Session& session) const {
+  Ranks* const ranks = request_.settings.ranks;
+  if (ranks == nullptr) return;
+  const train::CheckpointHead head = session.describe(data_.rows.train, shuffle());
+  expect_equal_on(*ranks, "the model, optimizer and loss", head.program);
+  expect_equal_on(*ranks, "the kernel set", head.kernel_set);
+  expect_equal_on(*ranks, "the block set (smaller blocks where less memory is left)",
+                  std::to_string(head.block_set));
+  expect_equal_on(*ranks, "the number of parts", std::to_string(head.parts));
+  expect_equal_on(*ranks, "the number of lanes", std::to_string(head.lanes));
+  expect_equal_on(*ranks, "the batch", std::to_string(head.batch));
+  expect_equal_on(*ranks, "the seed", std::to_string(head.seed));
+  expect_equal_on(*ranks, "the order of samples", std::string(data::to_string(head.shuffle)));
+  expect_equal_on(*ranks, "the number of samples", std::to_string(head.rows));
+  expect_equal_on(*ranks, "the number of samples of the validation",
+                  std::to_string(data_.rows.evaluate));
+  expect_equal_on(*ranks, "the number of epochs", std::to_string(request_.epochs));
+  expect_equal_on(*ranks, "the number of steps", std::to_string(request_.steps.value_or(0)));
+}
+
+// What a rank is told of where training begins.
+void Fitting::expect_equal_state(const train::Position& start) {
+  Ranks* const ranks = request_.settings.ranks;
+  if (ranks == nullptr) return;
+  expect_equal_on(*ranks, "the step that is resumed", std::to_string(start.steps));
+  constexpr int64_t kPiece = int64_t{1} << 14;
+  std::vector<std::byte> piece(static_cast<size_t>(kPiece));
+  const std::unique_ptr<TensorSource> state = session().state();
+  uint64_t hash = 0;
+  for (size_t i = 0; i < state->tensors().size(); ++i) {
+    const TensorInfo& info = state->tensors()[i];
+    const Bytes bytes = tensor_bytes(info.dtype, fixed_shape(info.shape), 1);
+    for (int64_t at = 0; at < bytes.count(); at += kPiece) {
+      const std::span<std::byte> part =
+          std::span(piece).first(static_cast<size_t>(std::min(kPiece, bytes.count() - at)));
+      state->read(i, at, part);
+      hash = mix_bits(hash ^ hash_text({reinterpret_cast<const char*>(part.data()), part.size()}));
+    }
+  }
+  expect_equal_on(*ranks, "weights and state of the optimizer", to_hex(hash));
+}
+
 FitResult Fitting::run() {
   check(request_);
   open_checkpoints();
+  // No rank writes where another one still looks for what was there before.
+  if (request_.settings.ranks != nullptr) any_rank(*request_.settings.ranks, false);
   open_data();
   auto session_made = run_.prepare(key_, listener_);
+  expect_equal_ranks(session_made ? *session_made : session());
   const report::PlanSummary plan = describe(session_made ? *session_made : session());
   listener_.begin(plan);
   if (session_made) {
@@ -253,6 +312,7 @@ FitResult Fitting::run() {
   if (checkpoints_ && callbacks_) checkpoints_->attach(*callbacks_);
   train::Position start;
   if (checkpoints_) start = checkpoints_->restore(session(), data_.rows.train, shuffle());
+  expect_equal_state(start);
   logs_ = std::make_unique<Logs>(request_.logs, start, report::to_text(plan, true), session(),
                                  listener_);
   return finish(train(options(start)));

@@ -27,6 +27,8 @@ class Fitting {
   void open_checkpoints();
   void open_data();
   void open_callbacks();
+  void expect_equal_ranks(const train::Session& session) const;
+  void expect_equal_state(const train::Position& start);
   report::PlanSummary describe(const train::Session& session) const;
   train::FitOptions options(const train::Position& start);
   train::History train(train::FitOptions options);
@@ -44,6 +46,7 @@ class Fitting {
   std::unique_ptr<train::Checkpointer> checkpoints_;
   std::unique_ptr<train::Callbacks> callbacks_;
   std::unique_ptr<Logs> logs_;
+  bool leads_ = true;          // writes files and tells; of ranks, the first one
   bool passed_limit_ = false;  // of a session before this one
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/ranks.h"
 #include "data/dataset.h"
 #include "planning/request.h"
 
@@ -57,6 +58,10 @@ struct Settings {
   // Whether what the process took before counts towards `memory` too, or only what it takes from
   // now on.
   bool whole_process = false;
+  // Who shares every step with this process, and what their library has taken of it; null: nobody.
+  // They outlive the run.
+  Ranks* ranks = nullptr;
+  Bytes exchange{};
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };

@@ -65,6 +65,8 @@ planning::PlanRequest plan_request(const Settings& settings) {
   planning::PlanRequest request;
   request.limit = settings.memory;
   request.given = settings.given;
+  request.exchange = settings.exchange;
+  if (settings.ranks != nullptr) request.ranks = {settings.ranks->rank(), settings.ranks->count()};
   request.backend = settings.backend;
   request.parts = settings.parts;
   request.threads = settings.threads;
@@ -90,6 +92,7 @@ planning::PlanRequest plan_request(const Settings& settings) {
 train::SessionOptions session_options(const Settings& settings) {
   train::SessionOptions session;
   session.batch = settings.batch;
+  session.ranks = settings.ranks;
   session.plan = plan_request(settings);
   session.profile = settings.profile;
   session.whole_process = settings.whole_process;

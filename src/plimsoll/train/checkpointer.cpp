@@ -145,7 +145,7 @@ bool Checkpointer::try_write(Session& session, const Position& position) {
 }
 
 void Checkpointer::write(Session& session, const Position& position) {
-  if (written_ == position) return;
+  if (!options_.writes || written_ == position) return;
   const MemoryTag tag(MemoryPart::kFiles);
   CheckpointHead head = head_;
   head.position = position;

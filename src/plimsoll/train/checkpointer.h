@@ -23,6 +23,7 @@ struct CheckpointOptions {
   CheckpointSchedule schedule;
   int keep = 3;
   bool resume = false;  // without it a folder that holds checkpoints is refused
+  bool writes = true;   // false: another rank does
 };
 
 // kConfig: the folder holds a run, and nobody asked to go on with it.

@@ -553,6 +553,9 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
   for (state.step = position.batches; state.step < state.step_count && !done(loop, options);) {
     const double start = loop.clock.seconds();
     const double loss = run_step(loop.batches, position.epoch, state.step, "train", true);
+    if (options_.ranks != nullptr && any_rank(*options_.ranks, this->stopped(options))) {
+      request_stop();
+    }
     const double now = loop.clock.seconds();
     loop.times.add_step(now - start);
     state.samples += loop.batches.rows_in(state.step);

@@ -1,0 +1,39 @@
+#include "base/ranks.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/format.h"
+
+namespace plimsoll {
+
+bool any_rank(Ranks& ranks, bool flag) {
+  for (int width = 1; width < ranks.count(); width *= 2) {
+    const std::byte own{static_cast<unsigned char>(flag ? 1 : 0)};
+    std::byte other{};
+    ranks.swap(ranks.rank() ^ width, {&own, 1}, {&other, 1});
+    flag = flag || other != std::byte{0};
+  }
+  return flag;
+}
+
+void expect_equal_on(Ranks& ranks, const std::string& what, const std::string& own) {
+  constexpr size_t kMost = 256;
+  std::array<char, kMost> text{};
+  std::copy_n(own.data(), std::min(own.size(), kMost - 1), text.data());
+  for (int width = 1; width < ranks.count(); width *= 2) {
+    std::array<char, kMost> other{};
+    const int peer = ranks.rank() ^ width;
+    ranks.swap(peer, std::as_bytes(std::span(text)), std::as_writable_bytes(std::span(other)));
+    ranks.check();
+    other.back() = 0;
+    if (text == other) continue;
+    throw Error(ErrorKind::kConfig,
+                fmt::format("{}: expected the same on all ranks, received {} on rank {} and {} on "
+                            "rank {}. Start all with one command and the same files.",
+                            what, text.data(), ranks.rank(), other.data(), peer));
+  }
+}
+
+}  // namespace plimsoll

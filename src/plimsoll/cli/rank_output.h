@@ -1,0 +1,35 @@
+#pragma once
+
+// What ranks print: the first one speaks for all. Another one is heard where it fails, unless the
+// first one has failed by then, which ends all.
+
+#include <memory>
+
+#include "ranks/ranks.h"
+
+namespace plimsoll::cli {
+
+// A command's ranks, from joining to its end; none where it runs alone.
+class CommandRanks {
+ public:
+  // Joins the launcher's ranks; those after the first are silent from here on.
+  explicit CommandRanks(double timeout_seconds);
+  // Where an exception ends the command, the ranks after the first are heard again.
+  ~CommandRanks();
+  CommandRanks(const CommandRanks&) = delete;
+  CommandRanks& operator=(const CommandRanks&) = delete;
+
+  ranks::JoinedRanks* get() const { return joined_.get(); }
+  bool leads() const { return joined_ == nullptr || joined_->rank() == 0; }
+
+  // Called at the command's end: where it failed, ends all ranks. Gives the exit code back.
+  int end(int code);
+
+ private:
+  void speak();
+
+  std::unique_ptr<ranks::JoinedRanks> joined_;
+  int error_ = -1;  // where standard error was
+};
+
+}  // namespace plimsoll::cli

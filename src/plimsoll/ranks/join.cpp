@@ -1,0 +1,216 @@
+#include <dlfcn.h>
+#include <link.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/format.h"
+#include "base/process_memory.h"
+#include "ranks/mpi_functions.h"
+#include "ranks/ranks.h"
+
+namespace plimsoll::ranks {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{1} << 30;  // of a message
+
+// A launcher's variable with the number of processes, and the shim for its library.
+struct Launcher {
+  const char* variable;
+  const char* shim;
+};
+constexpr Launcher kLaunchers[] = {{"OMPI_COMM_WORLD_SIZE", PLIMSOLL_SHIM_OPENMPI},
+                                   {"PMI_SIZE", PLIMSOLL_SHIM_MPICH}};
+
+const Launcher* find_launcher() {
+  for (const Launcher& launcher : kLaunchers) {
+    const char* count = std::getenv(launcher.variable);
+    if (count != nullptr && std::atoll(count) > 1) return &launcher;
+  }
+  return nullptr;
+}
+
+// A file beside what this code was loaded from: the program, or a module of somebody else's.
+std::string beside_this(const char* name) {
+  Dl_info info{};
+  void* found = nullptr;
+  std::string path;
+  if (dladdr1(reinterpret_cast<const void*>(&find_launcher), &info, &found, RTLD_DL_LINKMAP) != 0) {
+    path = static_cast<const link_map*>(found)->l_name;
+  }
+  if (path.empty()) {
+    std::array<char, 4096> program{};
+    const ssize_t length = readlink("/proc/self/exe", program.data(), program.size() - 1);
+    path.assign(program.data(), length > 0 ? static_cast<size_t>(length) : 0);
+  }
+  return path.substr(0, path.rfind('/') + 1) + name;
+}
+
+const MpiFunctions& load_shim(const Launcher& launcher) {
+  const std::string path = beside_this(launcher.shim);
+  // MPI's own plugins look for its symbols among those that are visible to all.
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  using Offer = const MpiFunctions* (*)();
+  const auto offer =
+      library == nullptr ? nullptr
+                         : reinterpret_cast<Offer>(dlsym(library, "plimsoll_mpi_functions"));
+  if (offer == nullptr) {
+    const char* why = dlerror();
+    throw Error(ErrorKind::kBackend,
+                fmt::format("{} is set, so this is one of several ranks: expected the MPI library, "
+                            "received: {}. Install the library of the launcher, or start one "
+                            "process alone.",
+                            launcher.variable, why == nullptr ? "none" : why));
+  }
+  return *offer();
+}
+
+// Waits a while between looks at what is not there yet: nothing at first, then longer and longer.
+class BackOff {
+ public:
+  void wait() {
+    if (++looks_ < kFreeLooks) return;
+    const timespec pause{0, std::min(kMostNanoseconds, (looks_ - kFreeLooks + 1) * 1000)};
+    nanosleep(&pause, nullptr);
+  }
+
+ private:
+  static constexpr int64_t kFreeLooks = 2000;
+  static constexpr int64_t kMostNanoseconds = 200'000;
+  int64_t looks_ = 0;
+};
+
+class MpiRanks final : public JoinedRanks {
+ public:
+  MpiRanks(const MpiFunctions& mpi, const JoinOptions& options) : mpi_(mpi), options_(options) {
+    const Bytes before = read_process_memory().now();
+    const int code = mpi_.start(&rank_, &count_);
+    if (code != 0) {
+      throw Error(ErrorKind::kBackend,
+                  fmt::format("MPI: expected to join the other ranks, received error {}.", code));
+    }
+    warm_up();
+    held_ = read_process_memory().now() - before;
+  }
+  ~MpiRanks() override {
+    if (why_.empty()) mpi_.finish();
+  }
+  MpiRanks(const MpiRanks&) = delete;
+  MpiRanks& operator=(const MpiRanks&) = delete;
+
+  int rank() const noexcept override { return rank_; }
+  int count() const noexcept override { return count_; }
+  std::string host() const override { return mpi_.host(); }
+  std::string library() const override {
+    const std::string text = mpi_.version();
+    return text.substr(0, text.find_first_of(",\n"));
+  }
+  Bytes held() const override { return held_; }
+
+  void swap(int peer, std::span<const std::byte> out, std::span<std::byte> in) noexcept override {
+    if (!why_.empty()) return;
+    // The receiver's piece is there before anything is sent for it, so that no library keeps what
+    // nobody waits for.
+    for (size_t at = 0; at < std::max(out.size(), in.size()); at += kMostBytes) {
+      const std::span<std::byte> room = piece(in, at);
+      const std::span<const std::byte> bytes = piece(out, at);
+      std::array<void*, 2> requests{};
+      if (!room.empty()) {
+        requests[0] = mpi_.receive(room.data(), static_cast<int>(room.size()), peer);
+      }
+      if (!bytes.empty()) {
+        requests[1] = mpi_.send(bytes.data(), static_cast<int>(bytes.size()), peer);
+      }
+      const bool begun = (room.empty() || requests[0] != nullptr) &&
+                         (bytes.empty() || requests[1] != nullptr);
+      if (!begun || !finish(requests, peer)) {
+        if (why_.empty()) why_ = fmt::format("the exchange with rank {} failed", peer);
+        return;
+      }
+    }
+  }
+
+  void check() const override {
+    if (why_.empty()) return;
+    throw Error(ErrorKind::kBackend, fmt::format("rank {} on {}: {}.", rank_, host(), why_));
+  }
+
+  void abort(int code) override {
+    mpi_.abort(code);
+    _exit(code);
+  }
+
+ private:
+  template <typename T>
+  static std::span<T> piece(std::span<T> bytes, size_t at) {
+    return at >= bytes.size()
+               ? std::span<T>()
+               : bytes.subspan(at, std::min<size_t>(kMostBytes, bytes.size() - at));
+  }
+
+  bool finish(std::array<void*, 2>& requests, int peer) noexcept {
+    const double start = clock_.seconds();
+    BackOff back_off;
+    while (true) {
+      bool open = false;
+      for (void*& request : requests) {
+        if (request == nullptr) continue;
+        const int state = mpi_.poll(request);
+        if (state != 0) request = nullptr;
+        if (state < 0) return false;
+        open |= state == 0;
+      }
+      if (!open) return true;
+      back_off.wait();
+      if (clock_.seconds() - start > options_.timeout_seconds) {
+        why_ = fmt::format("rank {} has not answered for {} seconds", peer,
+                           options_.timeout_seconds);
+        return false;
+      }
+    }
+  }
+
+  // A message of some size to and from every rank that sums are exchanged with: what the library
+  // takes for them is there when its memory is read.
+  void warm_up() {
+    std::vector<std::byte> bytes(size_t{1} << 22);
+    std::vector<std::byte> room(bytes.size());
+    for (int width = 1; width < count_; width *= 2) {
+      if ((rank_ ^ width) < count_) swap(rank_ ^ width, bytes, room);
+    }
+  }
+
+  const MpiFunctions& mpi_;
+  JoinOptions options_;
+  int rank_ = 0;
+  int count_ = 1;
+  Bytes held_;
+  std::string why_;  // what failed; empty: nothing did
+  SteadyClock clock_;
+};
+
+}  // namespace
+
+std::unique_ptr<JoinedRanks> join(const JoinOptions& options) {
+  const Launcher* launcher = find_launcher();
+  if (launcher == nullptr) return nullptr;
+  auto joined = std::make_unique<MpiRanks>(load_shim(*launcher), options);
+  if (!std::has_single_bit(static_cast<unsigned>(joined->count()))) {
+    throw Error(ErrorKind::kConfig,
+                fmt::format("ranks: expected a power of two, received {}. Start {} or {}.",
+                            joined->count(), std::bit_floor(static_cast<unsigned>(joined->count())),
+                            std::bit_ceil(static_cast<unsigned>(joined->count()))));
+  }
+  joined->check();
+  return joined;
+}
+
+}  // namespace plimsoll::ranks

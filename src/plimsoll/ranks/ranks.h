@@ -1,0 +1,38 @@
+#pragma once
+
+// Joins the ranks that a launcher of MPI has started (`mpirun -n 4 plimsoll fit …`).
+//
+// MPI carries bytes and adds nothing up. Its library is loaded when a launcher's variables are
+// there, by a shim for its implementation (mpi_functions.h): without a launcher nothing of it is
+// touched. One thread joins, exchanges and leaves.
+
+#include <memory>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/ranks.h"
+
+namespace plimsoll::ranks {
+
+// A rank that exchanges with the others by MPI, from joining until it ends.
+class JoinedRanks : public Ranks {
+ public:
+  // The rank's host, and what the library says that it is.
+  virtual std::string host() const = 0;
+  virtual std::string library() const = 0;
+  // What the library has taken of the process's memory, read after first exchanges.
+  virtual Bytes held() const = 0;
+  // Ends all ranks; what failed here has been told. Does not return.
+  [[noreturn]] virtual void abort(int code) = 0;
+};
+
+// How long a rank waits for another one before it gives up.
+struct JoinOptions {
+  double timeout_seconds = 60;
+};
+
+// Null: this process was not started by such a launcher, or alone. Throws kBackend where it was and
+// the library cannot be used, kConfig where the number of ranks is no power of two.
+std::unique_ptr<JoinedRanks> join(const JoinOptions& options);
+
+}  // namespace plimsoll::ranks

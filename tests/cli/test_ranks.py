@@ -1,0 +1,159 @@
+"""mpirun -n R plimsoll fit: the bits of one process with as many lanes, each rank its own limit."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from normalized_network import write_normalized_network
+
+USAGE = 2
+MPIRUN = shutil.which("mpirun.openmpi")
+
+
+@pytest.fixture(autouse=True)
+def launcher(plimsoll: Path) -> None:
+    if MPIRUN is None:
+        pytest.skip("Open MPI's mpirun is not here")
+    if not (plimsoll.parent.parent / "libexec" / "plimsoll" / "plimsoll-openmpi.so").exists():
+        pytest.skip("built without Open MPI's headers")
+
+
+def under_mpirun(ranks: int) -> list[str]:
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    return [str(MPIRUN), *root, "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+
+
+class Job:
+    """72 images in batches of 64, the second one of 8: BatchNormalization and dropout."""
+
+    def __init__(self, binary: Path, folder: Path) -> None:
+        self.binary, self.folder = binary, folder
+        self.batch = 64
+        self.words = write_normalized_network(folder, side=16, filters=8)
+
+    def command(self, *more: Any) -> list[str]:
+        words = [self.binary, "fit", *self.words, "--batch", self.batch, "--times", "none",
+                 "--parts", 2, "--threads", 1, *more]  # fmt: skip
+        return [str(word) for word in words]
+
+    def run(self, ranks: int, *more: Any) -> subprocess.CompletedProcess[str]:
+        launcher = under_mpirun(ranks) if ranks > 1 else []
+        return subprocess.run(
+            [*launcher, *self.command(*more)], capture_output=True, text=True, timeout=120
+        )
+
+    def fit(self, ranks: int, *more: Any) -> tuple[str, dict[str, Any]]:
+        """The digest of the weights, and what the run said."""
+        output = self.folder / f"out{ranks}.weights.h5"
+        output.unlink(missing_ok=True)
+        done = self.run(ranks, "--epochs", 3, "--output", output, *more)
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        assert told["measured_process_bytes"] <= told["predicted_process_bytes"]
+        return hashlib.sha256(output.read_bytes()).hexdigest(), told
+
+
+@pytest.fixture
+def job(plimsoll: Path, tmp_path: Path) -> Job:
+    return Job(plimsoll, tmp_path)
+
+
+@pytest.mark.parametrize("batch", [64, 19])
+def test_any_number_of_ranks_gives_the_same_bits(job: Job, batch: int) -> None:
+    job.batch = batch
+    alone, told = job.fit(1, "--lanes", 4)
+    for ranks in (2, 4):
+        digest, shared = job.fit(ranks, "--lanes", 4)
+        assert digest == alone
+        assert shared["loss"] == told["loss"]
+
+
+def test_clipping_by_the_norm_of_all_weights(job: Job) -> None:
+    clipped = ["--lanes", 2, "--optimizer", "adam(learning_rate=0.01,global_clipnorm=0.01)"]
+    assert job.fit(1, *clipped)[0] == job.fit(2, *clipped)[0]
+
+
+def test_lanes_are_as_many_as_ranks_where_nobody_says(job: Job) -> None:
+    assert job.fit(2)[0] == job.fit(1, "--lanes", 2)[0]
+
+
+def test_the_first_rank_speaks_for_all(job: Job) -> None:
+    done = job.run(2, "--epochs", 2)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("2 ranks by Open MPI") == 1
+    assert len(done.stdout.splitlines()) == 1
+    parts = json.loads(done.stdout)["accounted"]
+    assert parts
+
+
+def test_a_run_goes_on_with_another_number_of_ranks(job: Job) -> None:
+    whole, _ = job.fit(1, "--lanes", 4)
+    kept = ["--checkpoint", job.folder / "kept", "--checkpoint-every", "1steps"]
+    for ranks, steps in ((2, 2), (4, 4), (1, 6)):
+        resume = ["--resume"] if steps > 2 else ["--lanes", 4]
+        done = job.run(ranks, "--epochs", 3, "--steps", steps, *kept, *resume, "--output",
+                       job.folder / "end.weights.h5")  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert steps == 2 or "continues bit for bit" in done.stderr
+    assert hashlib.sha256((job.folder / "end.weights.h5").read_bytes()).hexdigest() == whole
+
+
+def test_each_rank_has_a_limit_of_its_own(job: Job) -> None:
+    alone, told = job.fit(1, "--lanes", 2)
+    limits = [told["predicted_process_bytes"] * 2, told["predicted_process_bytes"] * 3]
+    one, two = (job.command("--epochs", 3, "--lanes", 2, "--memory", limit, "--output",
+                            job.folder / "own.weights.h5") for limit in limits)  # fmt: skip
+    launcher = under_mpirun(1)
+    done = subprocess.run(
+        [*launcher, *one, ":", "-n", "1", *two], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert hashlib.sha256((job.folder / "own.weights.h5").read_bytes()).hexdigest() == alone
+
+
+def test_ranks_of_different_runs_are_told(job: Job) -> None:
+    launcher = under_mpirun(1)
+    done = subprocess.run(
+        [*launcher, *job.command("--seed", 1), ":", "-n", "1", *job.command("--seed", 2)],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "the seed: expected the same on all ranks" in done.stderr
+
+
+def test_three_ranks_are_refused(job: Job) -> None:
+    done = job.run(3)
+    assert done.returncode != 0
+    assert "expected a power of two, received 3" in done.stderr
+
+
+def test_lanes_that_ranks_do_not_divide(job: Job) -> None:
+    done = job.run(4, "--lanes", 2)
+    assert done.returncode != 0
+    assert "a number that 4 ranks divide, received 2" in done.stderr
+
+
+def test_a_rank_that_stops_ends_all(job: Job) -> None:
+    """SIGSTOP of one: the other one says so when its time is over."""
+    words = [*under_mpirun(2), *job.command("--epochs", 100000, "--rank-timeout", 3)]
+    run = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(4)
+        found = subprocess.run(
+            ["pgrep", "-P", str(run.pid), "-f", "plimsoll"], capture_output=True, text=True
+        )
+        ranks = [int(line) for line in found.stdout.split()]
+        assert len(ranks) == 2
+        os.kill(ranks[1], signal.SIGSTOP)
+        _, said = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert run.returncode != 0
+    assert "has not answered for 3 seconds" in said
