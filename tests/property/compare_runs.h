@@ -17,9 +17,9 @@ namespace plimsoll::property {
 // Bytes by name: "<program>/<output>/<run>" and "state/<name>".
 using Results = std::map<std::string, std::vector<std::byte>>;
 
-// Runs `order` (positions of programs; with `ranks`, this one's share of them), each with its own step number, on fixed inputs and states.
-// Counters start at 0, optimizer slots and variances are not negative, everything else is spread
-// around zero.
+// Runs `order` (positions of programs; with `ranks`, this one's share of them), each with its own
+// step number, on fixed inputs and states. Counters start at 0, optimizer slots and variances are
+// not negative, everything else is spread around zero.
 Results run_programs(const graph::ProgramSet& programs, const plan::Plan& plan,
                      backend::Backend& backend, const std::vector<size_t>& order,
                      const exec::ExecutorOptions& options, Ranks* ranks = nullptr);

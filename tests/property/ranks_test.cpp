@@ -79,8 +79,8 @@ struct RankRun {
       const plan::Validation valid = plan::validate(chosen, programs, backend->catalog());
       if (!valid.ok()) throw Error(ErrorKind::kInternal, valid.message);
       toys::ThreadRanks ranks(meeting, place.rank, place.count);
-      results = run_programs(programs, chosen, *backend, usual_order(programs), {.poison = true},
-                             &ranks);
+      results =
+          run_programs(programs, chosen, *backend, usual_order(programs), {.poison = true}, &ranks);
       ranks.check();
       sent = ranks.sent();
     } catch (const std::exception& error) {
@@ -98,9 +98,8 @@ TEST_P(RanksOfRandomGraphs, GiveTheBitsOfOneProcess) {
     const Question question{GetParam(), seed, seed % 3 == 0 ? 4 : 2};
     const auto backend = two_parts(question.backend);
     const graph::ProgramSet alone = fused_network(question, *backend);
-    const Results expected =
-        run_programs(alone, plan::naive_plan(alone, backend->catalog()), *backend,
-                     usual_order(alone), {});
+    const Results expected = run_programs(alone, plan::naive_plan(alone, backend->catalog()),
+                                          *backend, usual_order(alone), {});
     const int most = seed % 2 == 0 ? static_cast<int>(question.lanes) : 2;
     for (int count = 2; count <= most; count *= 2) {
       toys::ThreadMeeting meeting;

@@ -9,6 +9,7 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
+#include "cli/rank_output.h"
 #include "cli/refusal.h"
 #include "report/progress.h"
 #include "run/run.h"
@@ -19,11 +20,13 @@ namespace {
 struct EvaluateCommand {
   ModelOptions model;
   run::DataPaths data;
+  double rank_timeout = kRankTimeout;
 };
 
-int run(const EvaluateCommand& command) {
+int run(const EvaluateCommand& command, const CommandRanks& ranks) {
   Printer printer(command.model.json);
-  const run::Settings settings = settings_of(command.model, command.data.set.spill_directory);
+  run::Settings settings = settings_of(command.model, command.data.set.spill_directory);
+  ranks.share(settings, false);
   run::Run run(run::load(model_request(command.model), settings, {.loss = true}, printer));
   const run::Evaluation result = run.evaluate({settings, {command.data, nullptr}}, printer);
   if (command.model.json) {
@@ -44,8 +47,12 @@ Command add_evaluate(CLI::App& app, const TypedCommand& typed) {
   CLI::App* command = app.add_subcommand("evaluate", "Loss and metrics of a model on data");
   add_model_options(*command, options->model);
   add_data_options(*command, options->data, DataNeed::kLabelled);
+  add_rank_options(*command, options->rank_timeout);
   return [options, &app, &typed] {
-    return or_refusal(typed, app, false, [&] { return run(*options); });
+    return or_refusal(typed, app, false, [&] {
+      CommandRanks ranks(options->rank_timeout);
+      return ranks.end(run(*options, ranks));
+    });
   };
 }
 

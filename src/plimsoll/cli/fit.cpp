@@ -32,7 +32,7 @@ struct FitCommand {
   run::FitRequest fit;
   bool profile = false;
   std::string profile_output;
-  double rank_timeout = 60;
+  double rank_timeout = kRankTimeout;
 };
 
 std::atomic<run::Run*> running = nullptr;
@@ -181,22 +181,10 @@ void tell_end(const FitCommand& command, const run::FitResult& result, const Typ
   if (result.history.interrupted) tell_interrupted(command, result, typed);
 }
 
-void tell_ranks(const ranks::JoinedRanks& ranks, int64_t lanes) {
-  std::fprintf(stderr, "%d ranks by %s; the batch in %lld lanes\n", ranks.count(),
-               ranks.library().c_str(), static_cast<long long>(lanes));
-}
-
 int run(const FitCommand& command, const TypedCommand& typed, const CommandRanks& ranks) {
   const bool quiet = command.model.json;
   run::FitRequest request = fit_request(command);
-  if (ranks.get() != nullptr) {
-    request.settings.ranks = ranks.get();
-    request.settings.exchange = ranks.get()->held();
-    if (request.settings.lanes == 0 && !request.checkpoint.resume) {
-      request.settings.lanes = ranks.get()->count();
-    }
-    tell_ranks(*ranks.get(), request.settings.lanes);
-  }
+  ranks.share(request.settings, request.checkpoint.resume);
   run::check(request);
   Printer loading(quiet);
   run::Run run(run::load(model_request(command.model), request.settings,
@@ -249,11 +237,7 @@ Command add_fit(CLI::App& app, const TypedCommand& typed) {
   command->add_option("--checkpoint-keep", options->fit.checkpoint.keep, "Checkpoints that stay")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--resume", options->fit.checkpoint.resume, "Go on from the newest checkpoint");
-  command
-      ->add_option("--rank-timeout", options->rank_timeout,
-                   "Seconds that a rank under mpirun waits for another one; default 60")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 1e6));
+  add_rank_options(*command, options->rank_timeout);
   command->add_flag("--profile", options->profile, "Print where the time of a step goes");
   command
       ->add_option(

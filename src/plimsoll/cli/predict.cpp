@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/printer.h"
 #include "cli/refusal.h"
+#include "ranks/ranks.h"
 #include "report/run_summary.h"
 #include "run/predictions.h"
 #include "run/run.h"
@@ -25,6 +26,8 @@ struct PredictCommand {
 };
 
 int run(const PredictCommand& command) {
+  // One process predicts; of several that a launcher started, the first one.
+  if (ranks::launched_rank() > 0) return kDone;
   run::check_predictions_name("--output", command.output);
   Printer printer(command.model.json);
   const run::Settings settings = settings_of(command.model, command.data.set.spill_directory);

@@ -4,9 +4,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <string>
 
+#include "base/format.h"
 #include "cli/exit_code.h"
 
 namespace plimsoll::cli {
@@ -36,6 +39,25 @@ void CommandRanks::speak() {
   std::fprintf(stderr, "rank %d on %s: ", joined_->rank(), joined_->host().c_str());
 }
 
+void CommandRanks::share(run::Settings& settings, bool lanes_known) const {
+  if (joined_ == nullptr) return;
+  settings.ranks = joined_.get();
+  settings.exchange = joined_->held();
+  if (settings.lanes == 0 && !lanes_known) settings.lanes = joined_->count();
+  std::string lanes = "the checkpoint's lanes";
+  if (settings.lanes > 0) lanes = fmt::format("the batch in {} lanes", settings.lanes);
+  std::fprintf(stderr, "%d ranks by %s: %s\n", joined_->count(), joined_->library().c_str(),
+               lanes.c_str());
+}
+
+void add_rank_options(CLI::App& command, double& timeout_seconds) {
+  command
+      .add_option("--rank-timeout", timeout_seconds,
+                  "Seconds that a rank under mpirun waits for another one; default 60")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 1e6));
+}
+
 int CommandRanks::end(int code) {
   const bool failed = code != kDone && code != kInterrupted && code != kPassedLimit;
   if (joined_ != nullptr && failed) {
@@ -44,7 +66,7 @@ int CommandRanks::end(int code) {
       speak();
       std::fprintf(stderr, "the command ended with exit code %d\n", code);
     }
-    joined_->abort(code);
+    joined_->end_all(code);
   }
   return code;
 }

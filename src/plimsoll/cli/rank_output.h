@@ -6,8 +6,17 @@
 #include <memory>
 
 #include "ranks/ranks.h"
+#include "run/request.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's
+class App;
+}
 
 namespace plimsoll::cli {
+
+// --rank-timeout, in seconds.
+void add_rank_options(CLI::App& command, double& timeout_seconds);
+inline constexpr double kRankTimeout = 60;
 
 // A command's ranks, from joining to its end; none where it runs alone.
 class CommandRanks {
@@ -21,6 +30,10 @@ class CommandRanks {
 
   ranks::JoinedRanks* get() const { return joined_.get(); }
   bool leads() const { return joined_ == nullptr || joined_->rank() == 0; }
+
+  // Says who shares the steps, and what their library takes. Lanes that nobody asked for
+  // (`lanes_known`: a checkpoint has them) are as many as ranks.
+  void share(run::Settings& settings, bool lanes_known) const;
 
   // Called at the command's end: where it failed, ends all ranks. Gives the exit code back.
   int end(int code);

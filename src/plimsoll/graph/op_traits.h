@@ -84,8 +84,8 @@ struct OpTraits {
   bool form_encoder = false;  // encodes a saved form; planned by items, never stands in a graph
   bool pack = false;          // its input as a kernel wants it, {layout}, {bytes}: the same numbers
   bool literal = false;       // its output's numbers stand in the node's attributes
-  bool exchanges = false;     // waits for other ranks: runs once a step, in one order on all of them
-  bool read_back = false;     // the program itself reads what its output counts, at the end
+  bool exchanges = false;  // waits for other ranks: runs once a step, in one order on all of them
+  bool read_back = false;  // the program itself reads what its output counts, at the end
   // Sums over the whole batch that every row's gradient needs: no loop over the batch holds both,
   // which cuts a step into phases.
   bool sums_for_rows = false;

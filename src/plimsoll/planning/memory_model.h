@@ -51,9 +51,7 @@ struct ProcessOverhead {
   Bytes start_up;  // not part of the total: the peak is the larger of the two
   Bytes search;    // of start_up: what the search for a plan holds
   Bytes given;     // not part of the total, and no part of ours
-  Bytes total() const {
-    return engine + kernels + structures + data + ahead + exchange + spill;
-  }
+  Bytes total() const { return engine + kernels + structures + data + ahead + exchange + spill; }
   friend bool operator==(const ProcessOverhead&, const ProcessOverhead&) = default;
 };
 

@@ -40,9 +40,9 @@ struct PlanRequest {
   int64_t lanes = 0;           // of the batch (graph/lanes.h), a power of two; 0: one
   graph::RankPlace ranks{};    // who this is of those that share each step
   uint64_t seed = 0;
-  Bytes exchange{};            // what the library that ranks exchange by has taken of the process
-  Bytes given;      // what the process held before, where it is not ours (memory_model.h)
-  DataMemory data;  // of the data sources
+  Bytes exchange{};  // what the library that ranks exchange by has taken of the process
+  Bytes given;       // what the process held before, where it is not ours (memory_model.h)
+  DataMemory data;   // of the data sources
   // They are not known: `data` is what any may take, and the run may have a short last batch. No
   // bound that is proved counts either.
   bool any_data = false;

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
+#include <exception>
 #include <limits>
 #include <vector>
 
@@ -22,13 +23,22 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // of a message
 
-// A launcher's variable with the number of processes, and the shim for its library.
+// What the library takes beyond what it had after the first exchanges, at all and for each rank
+// that is exchanged with: measured 1.2 to 1.4 MiB on 2 and 4 ranks of Open MPI 4.1 by shared
+// memory.
+constexpr Bytes kTakenLater{3 << 20};
+constexpr Bytes kTakenLaterForEach{256 << 10};
+
+// A launcher's variables with the number of processes and with which one this is, and the shim for
+// its library.
 struct Launcher {
   const char* variable;
+  const char* rank;
   const char* shim;
 };
-constexpr Launcher kLaunchers[] = {{"OMPI_COMM_WORLD_SIZE", PLIMSOLL_SHIM_OPENMPI},
-                                   {"PMI_SIZE", PLIMSOLL_SHIM_MPICH}};
+constexpr Launcher kLaunchers[] = {
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", PLIMSOLL_SHIM_OPENMPI},
+    {"PMI_SIZE", "PMI_RANK", PLIMSOLL_SHIM_MPICH}};
 
 const Launcher* find_launcher() {
   for (const Launcher& launcher : kLaunchers) {
@@ -59,8 +69,8 @@ const MpiFunctions& load_shim(const Launcher& launcher) {
   // MPI's own plugins look for its symbols among those that are visible to all.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   using Offer = const MpiFunctions* (*)();
-  const auto offer =
-      library == nullptr ? nullptr
+  const auto offer = library == nullptr
+                         ? nullptr
                          : reinterpret_cast<Offer>(dlsym(library, "plimsoll_mpi_functions"));
   if (offer == nullptr) {
     const char* why = dlerror();
@@ -98,10 +108,13 @@ class MpiRanks final : public JoinedRanks {
                   fmt::format("MPI: expected to join the other ranks, received error {}.", code));
     }
     warm_up();
-    held_ = read_process_memory().now() - before;
+    held_ = read_process_memory().now() - before + kTakenLater;
+    for (int width = 1; width < count_; width *= 2) held_ += kTakenLaterForEach;
   }
   ~MpiRanks() override {
-    if (why_.empty()) mpi_.finish();
+    // The library waits for all ranks when it ends: where one fails it is left, and its launcher
+    // ends the others when this process ends.
+    if (why_.empty() && std::uncaught_exceptions() == exceptions_) mpi_.finish();
   }
   MpiRanks(const MpiRanks&) = delete;
   MpiRanks& operator=(const MpiRanks&) = delete;
@@ -129,8 +142,8 @@ class MpiRanks final : public JoinedRanks {
       if (!bytes.empty()) {
         requests[1] = mpi_.send(bytes.data(), static_cast<int>(bytes.size()), peer);
       }
-      const bool begun = (room.empty() || requests[0] != nullptr) &&
-                         (bytes.empty() || requests[1] != nullptr);
+      const bool begun =
+          (room.empty() || requests[0] != nullptr) && (bytes.empty() || requests[1] != nullptr);
       if (!begun || !finish(requests, peer)) {
         if (why_.empty()) why_ = fmt::format("the exchange with rank {} failed", peer);
         return;
@@ -143,17 +156,13 @@ class MpiRanks final : public JoinedRanks {
     throw Error(ErrorKind::kBackend, fmt::format("rank {} on {}: {}.", rank_, host(), why_));
   }
 
-  void abort(int code) override {
-    mpi_.abort(code);
-    _exit(code);
-  }
+  void end_all(int code) override { mpi_.end_all(code); }
 
  private:
   template <typename T>
   static std::span<T> piece(std::span<T> bytes, size_t at) {
-    return at >= bytes.size()
-               ? std::span<T>()
-               : bytes.subspan(at, std::min<size_t>(kMostBytes, bytes.size() - at));
+    return at >= bytes.size() ? std::span<T>()
+                              : bytes.subspan(at, std::min<size_t>(kMostBytes, bytes.size() - at));
   }
 
   bool finish(std::array<void*, 2>& requests, int peer) noexcept {
@@ -171,8 +180,8 @@ class MpiRanks final : public JoinedRanks {
       if (!open) return true;
       back_off.wait();
       if (clock_.seconds() - start > options_.timeout_seconds) {
-        why_ = fmt::format("rank {} has not answered for {} seconds", peer,
-                           options_.timeout_seconds);
+        why_ =
+            fmt::format("rank {} has not answered for {} seconds", peer, options_.timeout_seconds);
         return false;
       }
     }
@@ -193,11 +202,18 @@ class MpiRanks final : public JoinedRanks {
   int rank_ = 0;
   int count_ = 1;
   Bytes held_;
+  int exceptions_ = std::uncaught_exceptions();
   std::string why_;  // what failed; empty: nothing did
   SteadyClock clock_;
 };
 
 }  // namespace
+
+int launched_rank() {
+  const Launcher* launcher = find_launcher();
+  const char* rank = launcher == nullptr ? nullptr : std::getenv(launcher->rank);
+  return rank == nullptr ? 0 : std::atoi(rank);
+}
 
 std::unique_ptr<JoinedRanks> join(const JoinOptions& options) {
   const Launcher* launcher = find_launcher();

@@ -10,7 +10,8 @@
 namespace plimsoll::ranks {
 
 struct MpiFunctions {
-  // Once a process; who this is and how many there are. 0 where all went well, MPI's code otherwise.
+  // Once a process; who this is and how many there are. 0 where all went well, MPI's code
+  // otherwise.
   int (*start)(int* rank, int* count);
   // Begin to send to a rank and to receive from it; null where that failed.
   void* (*send)(const void* bytes, int count, int peer);
@@ -19,7 +20,7 @@ struct MpiFunctions {
   // is gone.
   int (*poll)(void* request);
   // Ends all ranks with that exit code.
-  void (*abort)(int code);
+  void (*end_all)(int code);
   // After the last exchange.
   void (*finish)();
   // The version as the library tells it, and the name of the host.

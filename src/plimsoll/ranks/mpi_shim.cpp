@@ -1,4 +1,4 @@
-// The functions of one MPI library behind plain types. Compiled against each implementation's own
+// The functions of one MPI library under plain types. Compiled against each implementation's own
 // headers; nothing of Plimsoll is linked.
 
 #include <mpi.h>
@@ -68,7 +68,7 @@ int poll(void* handle) {
   return code == MPI_SUCCESS ? 1 : -1;
 }
 
-void abort_all(int code) { MPI_Abort(world() == MPI_COMM_NULL ? MPI_COMM_WORLD : world(), code); }
+void end_all(int code) { MPI_Abort(world() == MPI_COMM_NULL ? MPI_COMM_WORLD : world(), code); }
 
 void finish() {
   MPI_Comm_free(&world());
@@ -89,8 +89,8 @@ const char* host() {
   return name.data();
 }
 
-constexpr plimsoll::ranks::MpiFunctions kFunctions = {start,     send,   receive, poll,
-                                                      abort_all, finish, version, host};
+constexpr plimsoll::ranks::MpiFunctions kFunctions = {start,   send,   receive, poll,
+                                                      end_all, finish, version, host};
 
 }  // namespace
 

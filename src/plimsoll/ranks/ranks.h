@@ -22,14 +22,17 @@ class JoinedRanks : public Ranks {
   virtual std::string library() const = 0;
   // What the library has taken of the process's memory, read after first exchanges.
   virtual Bytes held() const = 0;
-  // Ends all ranks; what failed here has been told. Does not return.
-  [[noreturn]] virtual void abort(int code) = 0;
+  // Has the launcher end all ranks with that exit code; what failed here has been told.
+  virtual void end_all(int code) = 0;
 };
 
 // How long a rank waits for another one before it gives up.
 struct JoinOptions {
   double timeout_seconds = 60;
 };
+
+// Which of several processes of a launcher this is, without joining; 0 where it is the only one.
+int launched_rank();
 
 // Null: this process was not started by such a launcher, or alone. Throws kBackend where it was and
 // the library cannot be used, kConfig where the number of ranks is no power of two.

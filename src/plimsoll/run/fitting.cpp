@@ -1,16 +1,15 @@
 #include "run/fitting.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/accounted.h"
 #include "base/error.h"
 #include "base/format.h"
-#include "base/hash.h"
 #include "base/places.h"
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"
 #include "report/plan_text.h"
+#include "run/equal_ranks.h"
 
 namespace plimsoll::run {
 
@@ -250,49 +249,6 @@ FitResult Fitting::finish(train::History history) {
   return result;
 }
 
-// What would give other bits, or wait for ever, where ranks do not have it in common.
-void Fitting::expect_equal_ranks(const train::Session& session) const {
-  Ranks* const ranks = request_.settings.ranks;
-  if (ranks == nullptr) return;
-  const train::CheckpointHead head = session.describe(data_.rows.train, shuffle());
-  expect_equal_on(*ranks, "the model, optimizer and loss", head.program);
-  expect_equal_on(*ranks, "the kernel set", head.kernel_set);
-  expect_equal_on(*ranks, "the block set (smaller blocks where less memory is left)",
-                  std::to_string(head.block_set));
-  expect_equal_on(*ranks, "the number of parts", std::to_string(head.parts));
-  expect_equal_on(*ranks, "the number of lanes", std::to_string(head.lanes));
-  expect_equal_on(*ranks, "the batch", std::to_string(head.batch));
-  expect_equal_on(*ranks, "the seed", std::to_string(head.seed));
-  expect_equal_on(*ranks, "the order of samples", std::string(data::to_string(head.shuffle)));
-  expect_equal_on(*ranks, "the number of samples", std::to_string(head.rows));
-  expect_equal_on(*ranks, "the number of samples of the validation",
-                  std::to_string(data_.rows.evaluate));
-  expect_equal_on(*ranks, "the number of epochs", std::to_string(request_.epochs));
-  expect_equal_on(*ranks, "the number of steps", std::to_string(request_.steps.value_or(0)));
-}
-
-// What a rank is told of where training begins.
-void Fitting::expect_equal_state(const train::Position& start) {
-  Ranks* const ranks = request_.settings.ranks;
-  if (ranks == nullptr) return;
-  expect_equal_on(*ranks, "the step that is resumed", std::to_string(start.steps));
-  constexpr int64_t kPiece = int64_t{1} << 14;
-  std::vector<std::byte> piece(static_cast<size_t>(kPiece));
-  const std::unique_ptr<TensorSource> state = session().state();
-  uint64_t hash = 0;
-  for (size_t i = 0; i < state->tensors().size(); ++i) {
-    const TensorInfo& info = state->tensors()[i];
-    const Bytes bytes = tensor_bytes(info.dtype, fixed_shape(info.shape), 1);
-    for (int64_t at = 0; at < bytes.count(); at += kPiece) {
-      const std::span<std::byte> part =
-          std::span(piece).first(static_cast<size_t>(std::min(kPiece, bytes.count() - at)));
-      state->read(i, at, part);
-      hash = mix_bits(hash ^ hash_text({reinterpret_cast<const char*>(part.data()), part.size()}));
-    }
-  }
-  expect_equal_on(*ranks, "weights and state of the optimizer", to_hex(hash));
-}
-
 FitResult Fitting::run() {
   check(request_);
   open_checkpoints();
@@ -300,7 +256,12 @@ FitResult Fitting::run() {
   if (request_.settings.ranks != nullptr) any_rank(*request_.settings.ranks, false);
   open_data();
   auto session_made = run_.prepare(key_, listener_);
-  expect_equal_ranks(session_made ? *session_made : session());
+  if (request_.settings.ranks != nullptr) {
+    expect_equal_runs(
+        *request_.settings.ranks,
+        {(session_made ? *session_made : session()).describe(data_.rows.train, shuffle()),
+         data_.rows.evaluate, request_.epochs, request_.steps.value_or(0)});
+  }
   const report::PlanSummary plan = describe(session_made ? *session_made : session());
   listener_.begin(plan);
   if (session_made) {
@@ -312,7 +273,9 @@ FitResult Fitting::run() {
   if (checkpoints_ && callbacks_) checkpoints_->attach(*callbacks_);
   train::Position start;
   if (checkpoints_) start = checkpoints_->restore(session(), data_.rows.train, shuffle());
-  expect_equal_state(start);
+  if (request_.settings.ranks != nullptr) {
+    expect_equal_state(*request_.settings.ranks, *session().state(), start.steps);
+  }
   logs_ = std::make_unique<Logs>(request_.logs, start, report::to_text(plan, true), session(),
                                  listener_);
   return finish(train(options(start)));

@@ -27,8 +27,6 @@ class Fitting {
   void open_checkpoints();
   void open_data();
   void open_callbacks();
-  void expect_equal_ranks(const train::Session& session) const;
-  void expect_equal_state(const train::Position& start);
   report::PlanSummary describe(const train::Session& session) const;
   train::FitOptions options(const train::Position& start);
   train::History train(train::FitOptions options);

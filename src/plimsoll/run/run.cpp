@@ -15,6 +15,7 @@
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"
 #include "layers/training/batch_norm_groups.h"
+#include "run/equal_ranks.h"
 #include "run/fitting.h"
 #include "run/settings.h"
 
@@ -273,6 +274,10 @@ Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
   key.rows.evaluate = dataset->row_count();
   key.data = memory_of(*dataset, settings.batch);
   const auto session = make_session(compile, key, listener);
+  if (settings.ranks != nullptr) {
+    expect_equal_runs(*settings.ranks,
+                      {session->describe(0, data::Shuffle::kNone), key.rows.evaluate, 0, 0});
+  }
   session->initialize(store_.source());
   keep_initial(*session);
   Evaluation result;

@@ -149,8 +149,7 @@ std::vector<PrimitiveUse> PrimitiveLibrary::primitives(const Graph& graph, NodeI
   std::vector<int64_t> samples = {1};
   if (axis >= 0) {
     const auto a = static_cast<size_t>(axis);
-    samples = graph::block_lengths(
-        batch, graph::lane_rows(axes[a], lane), extents[a]);
+    samples = graph::block_lengths(batch, graph::lane_rows(axes[a], lane), extents[a]);
   }
   const bool cut = cuts_rows(axes, extents);
   std::vector<PrimitiveUse> uses;

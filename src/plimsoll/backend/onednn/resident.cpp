@@ -13,6 +13,7 @@
 #include "backend/kernel/tail.h"
 #include "backend/onednn/packed_layout.h"
 #include "base/process_memory.h"
+#include "graph/lanes.h"
 #include "graph/op.h"
 
 namespace plimsoll::backend::onednn {
@@ -149,9 +150,8 @@ ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
   for (const graph::Program& program : programs.programs) {
     const std::shared_ptr<const void> remembered = library.blocks().remember(program.graph);
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
-      const std::vector<PrimitiveUse> own =
-          library.primitives(program.graph, graph::NodeId(n), program.batch,
-                             graph::lane_length(program));
+      const std::vector<PrimitiveUse> own = library.primitives(
+          program.graph, graph::NodeId(n), program.batch, graph::lane_length(program));
       const int64_t shapes = kernels_of(library, program, graph::NodeId(n));
       kernels += object_bytes(shapes, own) + offset_bytes(program.graph, graph::NodeId(n), shapes);
       for (const PrimitiveUse& use : own) uses.emplace(use.key, use);

@@ -19,7 +19,8 @@ class RankSum final : public NamedOp {
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 1, 2);
     const ValueType& x = node.inputs[0];
-    if (x.shape.has_batch()) refuse("a sum over samples", to_string(x.shape), "Check the node's operands.");
+    if (x.shape.has_batch())
+      refuse("a sum over samples", to_string(x.shape), "Check the node's operands.");
     const int64_t rows = read_int(node, "rows_per_sample", 0);
     if (rows > 0) expect_rank(node, 0, 2, 2);
     return {x, {DType::kFloat32, Shape()}};

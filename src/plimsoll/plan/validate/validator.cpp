@@ -158,8 +158,7 @@ Validation check_programs(const Plan& plan, const graph::ProgramSet& programs,
   for (size_t p = 0; p < plan.programs.size(); ++p) {
     const graph::Program& source = programs.programs[p];
     const ProgramPlan& program = plan.programs[p];
-    const bool lanes =
-        plan.lanes == source.lanes && program.lane == graph::lane_length(source);
+    const bool lanes = plan.lanes == source.lanes && program.lane == graph::lane_length(source);
     if (program.name == source.name && program.batch == source.batch && lanes) continue;
     return wrong_program(
         fmt::format("program {}", p),

@@ -1,0 +1,49 @@
+#include "run/equal_ranks.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/hash.h"
+#include "base/shape.h"
+
+namespace plimsoll::run {
+
+void expect_equal_runs(Ranks& ranks, const SharedRun& run) {
+  const train::CheckpointHead& head = run.head;
+  const auto expect = [&](const char* what, const std::string& own) {
+    expect_equal_on(ranks, what, own);
+  };
+  expect("the model, optimizer and loss", head.program);
+  expect("the kernel set", head.kernel_set);
+  expect("the block set (smaller blocks, where less memory is left)",
+         std::to_string(head.block_set));
+  expect("the number of parts", std::to_string(head.parts));
+  expect("the number of lanes", std::to_string(head.lanes));
+  expect("the batch", std::to_string(head.batch));
+  expect("the seed", std::to_string(head.seed));
+  expect("the order of samples", std::string(data::to_string(head.shuffle)));
+  expect("the number of samples", std::to_string(head.rows));
+  expect("the number of samples to evaluate on", std::to_string(run.evaluated));
+  expect("the number of epochs", std::to_string(run.epochs));
+  expect("the number of steps", std::to_string(run.steps));
+}
+
+void expect_equal_state(Ranks& ranks, TensorSource& state, int64_t steps) {
+  expect_equal_on(ranks, "the step that is resumed", std::to_string(steps));
+  std::array<std::byte, 1 << 14> piece;
+  uint64_t hash = 0;
+  for (size_t i = 0; i < state.tensors().size(); ++i) {
+    const TensorInfo& info = state.tensors()[i];
+    const int64_t bytes = tensor_bytes(info.dtype, fixed_shape(info.shape), 1).count();
+    for (int64_t at = 0; at < bytes; at += std::ssize(piece)) {
+      const auto count = static_cast<size_t>(std::min(std::ssize(piece), bytes - at));
+      const std::span<std::byte> part = std::span(piece).first(count);
+      state.read(i, at, part);
+      hash = hash_text({reinterpret_cast<const char*>(part.data()), part.size()}, hash);
+    }
+  }
+  expect_equal_on(ranks, "weights and state of the optimizer", to_hex(hash));
+}
+
+}  // namespace plimsoll::run
