@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from normalized_network import write_normalized_network
+from normalized_network import layer, write_normalized_network
 
 USAGE = 2
 MPIRUN = shutil.which("mpirun.openmpi")
@@ -73,6 +74,47 @@ def test_any_number_of_ranks_gives_the_same_bits(job: Job, batch: int) -> None:
         digest, shared = job.fit(ranks, "--lanes", 4)
         assert digest == alone
         assert shared["loss"] == told["loss"]
+
+
+def write_text_network(folder: Path) -> list[str]:
+    """An update of the table looks at all words of a batch at once; dropout draws by sample."""
+    rng = np.random.default_rng(7)
+    np.save(folder / "words.npy", rng.integers(0, 50, (72, 6)).astype("int32"))
+    np.save(folder / "classes.npy", rng.integers(0, 3, 72))
+    layers = [layer("InputLayer", "words", batch_shape=[None, 6], dtype="int32"),
+              layer("Embedding", "table", input_dim=50, output_dim=8),
+              layer("LSTM", "lstm", units=8), layer("Dropout", "dropout", rate=0.5),
+              layer("Dense", "classes", units=3, activation="softmax")]  # fmt: skip
+    model = {"class_name": "Sequential", "config": {"name": "words", "layers": layers}}
+    (folder / "text.json").write_text(json.dumps(model))
+    return [str(folder / "text.json"), "--data", str(folder / "words.npy"), "--labels",
+            str(folder / "classes.npy"), "--optimizer", "adam", "--loss",
+            "sparse_categorical_crossentropy", "--metrics", "accuracy", "--json"]  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", [64, 3])
+def test_what_looks_at_all_samples_is_gathered(job: Job, batch: int) -> None:
+    job.words = write_text_network(job.folder)
+    job.batch = batch
+    alone, told = job.fit(1, "--lanes", 4)
+    for ranks in (2, 4):
+        digest, shared = job.fit(ranks, "--lanes", 4)
+        assert digest == alone
+        assert (shared["loss"], shared["accuracy"]) == (told["loss"], told["accuracy"])
+
+
+def test_mpich(job: Job) -> None:
+    mpirun = shutil.which("mpirun.mpich")
+    shim = job.binary.parent.parent / "libexec" / "plimsoll" / "plimsoll-mpich.so"
+    if mpirun is None or not shim.exists():
+        pytest.skip("MPICH is not here")
+    alone, _ = job.fit(1, "--lanes", 4)
+    output = job.folder / "mpich.weights.h5"
+    words = job.command("--epochs", 3, "--lanes", 4, "--output", output)
+    done = subprocess.run([mpirun, "-n", "2", *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "2 ranks by MPICH 4" in done.stderr
+    assert hashlib.sha256(output.read_bytes()).hexdigest() == alone
 
 
 def test_clipping_by_the_norm_of_all_weights(job: Job) -> None:

@@ -43,6 +43,10 @@ std::vector<Case> state_cases() {
              const graph::NodeId second =
                  c.builder().add("rank_sum", "second", {m, made[1]}, {{"rows_per_sample", 6}});
              c.builder().output(c.builder().mutable_graph().node(second).outputs[0]);
+             const ValueId y = c.constant("y", {Dim::batch(), Dim::constant(3)});
+             const graph::NodeId third =
+                 c.builder().add("rank_gather", "third", {y}, {{"samples", 40}});
+             c.builder().output(c.builder().mutable_graph().node(third).outputs[0]);
            }},
       {.name = "pack_plain",
        .build =

@@ -60,9 +60,9 @@ struct RankRun {
       const auto backend = two_parts(question.backend);
       graph::ProgramSet programs = fused_network(question, *backend);
       for (graph::Program& program : programs.programs) {
+        program.graph = ops::insert_rank_sums(program.graph, ops::registry(), program.batch);
         program.share = graph::share_of(program.batch, question.lanes, place);
         program.batch = graph::batch_of(*program.share);
-        program.graph = ops::insert_rank_sums(program.graph, ops::registry());
         exchanges += static_cast<int>(std::ranges::count_if(
             program.graph.nodes, [](const auto& node) { return node.op->traits().exchanges; }));
       }

@@ -134,7 +134,9 @@ Lowered Lowering::lower(const layers::BuiltPrograms& fused, int block_set) const
       const int64_t samples = p.share ? p.share->samples : p.batch;
       made.of_one->programs.push_back({p.name, packed, samples, p.lanes});
     }
-    if (p.share) packed = ops::insert_rank_sums(packed, ops::registry());
+    if (p.share) {
+      packed = ops::insert_rank_sums(packed, ops::registry(), p.share->samples);
+    }
     made.built.set.programs.push_back({p.name, std::move(packed), p.batch, p.lanes, p.share});
   }
   const std::optional<std::string> wrong = graph::verify(made.built.set);

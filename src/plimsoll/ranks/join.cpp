@@ -123,8 +123,13 @@ class MpiRanks final : public JoinedRanks {
   int count() const noexcept override { return count_; }
   std::string host() const override { return mpi_.host(); }
   std::string library() const override {
-    const std::string text = mpi_.version();
-    return text.substr(0, text.find_first_of(",\n"));
+    // "Open MPI v4.1.4, package: …", "MPICH Version:\t4.0.2\n…".
+    std::string text = mpi_.version();
+    text = text.substr(0, text.find_first_of(",\n"));
+    constexpr std::string_view kVersion = " Version:\t";
+    const size_t version = text.find(kVersion);
+    if (version != std::string::npos) text.replace(version, kVersion.size(), " ");
+    return text;
   }
   Bytes held() const override { return held_; }
 

@@ -153,7 +153,47 @@ Bytes received_bytes(const Problem& problem) {
   return element_bytes(x.dtype) * (whole ? count : count - count / 2);
 }
 
-constexpr KernelEntry kEntries[] = {{"rank_sum", make_rank_sum, received_bytes}};
+// Samples of ranks that differ in one bit, from the lowest bit on, put one after the other.
+void gather_ranks(const Company& company, std::byte* all, int64_t sample_bytes) {
+  const int rank = company.ranks.rank();
+  const auto place_of = [&](int first, int width) {
+    const int64_t begin = company.samples_of(0, first);
+    return std::span(all + begin * sample_bytes,
+                     static_cast<size_t>(company.samples_of(first, width) * sample_bytes));
+  };
+  for (int width = 1; width < company.ranks.count(); width *= 2) {
+    const int peer = rank ^ width;
+    company.ranks.swap(peer, place_of(rank & ~(width - 1), width),
+                       place_of(peer & ~(width - 1), width));
+  }
+}
+
+std::unique_ptr<Kernel> make_rank_gather(const Problem& problem) {
+  const int64_t samples = problem.attributes.get_int("samples");
+  const graph::ValueType& x = problem.inputs[0];
+  const int64_t sample_bytes = (element_bytes(x.dtype) * x.shape.elements_per_sample()).count();
+  return kernel_of([=, batch = problem.batch](const KernelCall& call) {
+    if (call.outputs[1].data != nullptr) *data_of<float>(call.outputs[1]) = 0;
+    std::byte* const all = call.outputs[0].data;
+    const bool shared = call.step != nullptr && call.step->ranks != nullptr;
+    const int64_t first = shared ? call.step->first_sample : 0;
+    const int64_t own = std::min(batch, samples - first);
+    std::memcpy(all + first * sample_bytes, call.inputs[0].data,
+                static_cast<size_t>(own * sample_bytes));
+    // Alone, what nobody sent is 0.
+    if (!shared) {
+      std::memset(all + own * sample_bytes, 0, static_cast<size_t>((samples - own) * sample_bytes));
+      return;
+    }
+    gather_ranks({*call.step->ranks, call.step->samples, call.step->samples_each}, all,
+                 sample_bytes);
+  });
+}
+
+constexpr KernelEntry kEntries[] = {
+    {"rank_gather", make_rank_gather, nullptr, true, true},
+    {"rank_sum", make_rank_sum, received_bytes},
+};
 
 }  // namespace
 

@@ -119,7 +119,7 @@ std::unique_ptr<Kernel> make_batch_rows(const Problem& problem) {
       if (kPuts && call.first) {
         for (int64_t row = 0; row < kept.dims[0]; ++row) std::fill_n(row_of(row), columns, T(0));
       }
-      const int64_t first = batch_axis < 0 ? 0 : call.begin[static_cast<size_t>(batch_axis)];
+      const int64_t first = call.first_sample(batch_axis);
       for (int64_t n = 0; n < samples.dims[0]; ++n) {
         T* sample = data_of<T>(samples) + n * samples.strides[0];
         const bool known = first + n < kept.dims[0];

@@ -52,8 +52,10 @@ using PackOffers = std::function<std::vector<PackOffer>(const graph::Graph&, gra
 graph::Graph insert_packs(const graph::Graph& graph, const graph::OpRegistry& registry,
                           const PackOffers& offers);
 
-// Puts a `rank_sum` node after every sum over samples, for ranks that share a step's batch. Throws
-// kModel, naming it, where an operator looks at all samples of a batch at once.
-graph::Graph insert_rank_sums(const graph::Graph& graph, const graph::OpRegistry& registry);
+// For ranks that share a step of so many samples: puts a `rank_sum` node after every sum over
+// samples, and a `rank_gather` node before operators that look at all of them at once. Throws
+// kModel, naming it, where such an operator's result is one of samples.
+graph::Graph insert_rank_sums(const graph::Graph& graph, const graph::OpRegistry& registry,
+                              int64_t samples);
 
 }  // namespace plimsoll::ops
