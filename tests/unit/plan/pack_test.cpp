@@ -6,6 +6,8 @@
 #include <numeric>
 #include <random>
 
+#include "unit/base/allocation_counter.h"
+
 namespace plimsoll::plan {
 namespace {
 
@@ -152,6 +154,31 @@ TEST(PackTest, GivesUpWhenTheEffortIsSpent) {
   EXPECT_TRUE(result.offsets.empty());
   EXPECT_GE(result.work, 100);
   EXPECT_LT(result.work, 1000);
+}
+
+// As in training: what comes first lives longest, and all of it at once in the middle.
+std::vector<Rectangle> nested_rectangles(int64_t count, std::mt19937& random) {
+  std::vector<Rectangle> rectangles;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto shift = static_cast<int64_t>(random() % 9);
+    rectangles.push_back(
+        {i + shift, 2 * count - i + shift, 64 * static_cast<int64_t>(1 + random() % 9)});
+  }
+  return rectangles;
+}
+
+TEST(PackTest, HoldsNoMoreThanItsRoomHoweverManyLiveAtOnce) {
+  std::mt19937 random(11);
+  for (const int64_t count : {20, 300, 500, 1000, 2000, 5000}) {
+    SCOPED_TRACE(std::to_string(count) + " rectangles");
+    const std::vector<Rectangle> nested = nested_rectangles(count, random);
+    const std::vector<Rectangle> apart =
+        random_rectangles(static_cast<size_t>(count), count, random);
+    for (const std::vector<Rectangle>& rectangles : {nested, apart}) {
+      const int64_t most = kPackRoom.count() + 150 * count;
+      EXPECT_LE(test::peak_of([&] { pack_within(rectangles, load_of(rectangles), kPlenty); }), most);
+    }
+  }
 }
 
 TEST(PackTest, NothingAndWhatHasNoBytesFitsAnywhere) {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <compare>
+#include <deque>
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <unordered_set>
+#include <utility>
 
 #include "base/hash.h"
 
@@ -25,7 +27,37 @@ struct Stretch {
 // What is known of a rectangle besides itself.
 struct Place {
   Stretch sections;
-  std::vector<uint32_t> neighbours;  // rectangles alive with it
+  int64_t neighbours = 0;  // rectangles alive with it
+};
+
+// Rows of bits, which take an eighth of a byte each however many are set: lists of numbers would
+// take as many megabytes where thousands of rectangles live at once.
+class BitRows {
+ public:
+  BitRows(size_t rows, size_t columns) : words_((columns + 63) / 64), bits_(rows * words_) {}
+
+  void set(size_t row, size_t column) {
+    bits_[row * words_ + column / 64] |= uint64_t{1} << column % 64;
+  }
+
+  // Calls `visit` with the columns of the row that are set, by rising number, until it is false.
+  template <typename Visit>
+  void visit(size_t row, const Visit& visit) const {
+    for (size_t word = 0; word < words_; ++word) {
+      for (uint64_t left = bits_[row * words_ + word]; left != 0; left &= left - 1) {
+        if (!visit(static_cast<uint32_t>(word * 64) +
+                   static_cast<uint32_t>(std::countr_zero(left)))) {
+          return;
+        }
+      }
+    }
+  }
+
+  int64_t bytes() const { return std::ssize(bits_) * int64_t{sizeof(uint64_t)}; }
+
+ private:
+  size_t words_;
+  std::vector<uint64_t> bits_;
 };
 
 // A part of the problem, its rectangles in the order in which they are tried at equal offsets.
@@ -42,9 +74,23 @@ struct Last {
   friend auto operator<=>(const Last&, const Last&) = default;
 };
 
+// What an offset lies on: the ground, or the top of the rectangle of that number less one, or
+// nothing, since what lay there is placed. A change holds this and not the offset itself, which is a
+// fourth of the bytes.
+using Support = uint16_t;
+constexpr Support kGround = 0;
+constexpr Support kNowhere = std::numeric_limits<Support>::max();
+constexpr int64_t kMostRectangles = kNowhere - 1;
+
 struct Change {
-  size_t index = 0;
-  int64_t before = 0;
+  uint16_t index = 0;
+  Support before = kGround;
+};
+
+// The lowest offset that is left for a rectangle, or for any of a section.
+struct Level {
+  int64_t offset = 0;
+  Support support = kGround;
 };
 
 // 128 bits of hash stand for a state.
@@ -53,28 +99,48 @@ struct State {
   uint64_t high = 0;
   friend bool operator==(const State&, const State&) = default;
 };
-struct StateHash {
-  size_t operator()(const State& state) const { return state.low; }
+
+// States that were found impossible, the latest of each slot: one that is overwritten is searched
+// again. States are of one size, so the table is, too.
+class States {
+ public:
+  bool contains(const State& state) const {
+    return !slots_.empty() && slots_[slot_of(state)] == state;
+  }
+  void insert(const State& state) {
+    if (slots_.empty()) slots_.resize(kSlots);
+    slots_[slot_of(state)] = state;
+  }
+
+ private:
+  static constexpr size_t kSlots = 1 << 15;  // half a MiB
+  static size_t slot_of(const State& state) { return state.low % kSlots; }
+  std::vector<State> slots_;
 };
+
+// What matrices of bits, changes and parts may take; States takes the rest of kPackRoom.
+constexpr int64_t kRoom = kPackRoom.count() - (512_KiB).count();
+
+// Moments of the sections, one for each set of rectangles alive at once that is within no other:
+// where rectangles begin and the next thing is that one ends.
+std::vector<int64_t> find_moments(const std::vector<Rectangle>& rectangles) {
+  std::vector<std::pair<int64_t, bool>> events;
+  for (const Rectangle& rectangle : rectangles) {
+    events.emplace_back(rectangle.begin, true);
+    events.emplace_back(rectangle.end, false);
+  }
+  std::ranges::sort(events);
+  std::vector<int64_t> moments;
+  for (size_t e = 0; e + 1 < events.size(); ++e) {
+    if (events[e].second && !events[e + 1].second) moments.push_back(events[e].first);
+  }
+  return moments;
+}
 
 class Packer {
  public:
   Packer(const std::vector<Rectangle>& rectangles, int64_t capacity, int64_t work)
-      : rectangles_(rectangles), capacity_(capacity), work_(work), places_(rectangles.size()) {
-    find_sections();
-    find_neighbours();
-    offsets_.resize(rectangles.size());
-    least_.resize(rectangles.size());
-    floors_.resize(sections_.size());
-    waiting_bytes_.resize(sections_.size());
-    joins_.resize(sections_.size());
-    seen_.resize(sections_.size());
-    for (uint32_t i = 0; i < rectangles.size(); ++i) {
-      const Stretch& at = places_[i].sections;
-      for (size_t s = at.begin; s < at.end; ++s) waiting_bytes_[s] += rectangles[i].bytes;
-      for (size_t s = at.begin; s + 1 < at.end; ++s) ++joins_[s];
-    }
-  }
+      : Packer(rectangles, find_moments(rectangles), capacity, work) {}
 
   PackVerdict run() {
     for (int64_t bytes : waiting_bytes_) {
@@ -82,7 +148,7 @@ class Packer {
     }
     std::vector<uint32_t> all(rectangles_.size());
     std::iota(all.begin(), all.end(), 0u);
-    for (const Part& part : split(all, {0, sections_.size()})) {
+    for (const Part& part : split(all, {0, floors_.size()})) {
       const PackVerdict verdict = take_turns(part);
       if (verdict != PackVerdict::kPacked) return verdict;
     }
@@ -93,23 +159,35 @@ class Packer {
   const std::vector<int64_t>& offsets() const { return offsets_; }
 
  private:
-  // One section for each set of rectangles alive at once that is within no other: where rectangles
-  // begin and the next thing is that one ends.
-  void find_sections() {
-    std::vector<std::pair<int64_t, bool>> events;
-    for (const Rectangle& rectangle : rectangles_) {
-      events.emplace_back(rectangle.begin, true);
-      events.emplace_back(rectangle.end, false);
+  Packer(const std::vector<Rectangle>& rectangles, const std::vector<int64_t>& moments,
+         int64_t capacity, int64_t work)
+      : rectangles_(rectangles),
+        capacity_(capacity),
+        work_(work),
+        places_(rectangles.size()),
+        neighbours_(rectangles.size(), rectangles.size()),
+        sections_(moments.size(), rectangles.size()),
+        offsets_(rectangles.size()),
+        least_(rectangles.size()),
+        floors_(moments.size()),
+        waiting_bytes_(moments.size()),
+        joins_(moments.size()),
+        seen_(moments.size()) {
+    room_ -= neighbours_.bytes() + sections_.bytes();
+    fill_sections(moments);
+    fill_neighbours();
+    for (uint32_t i = 0; i < rectangles.size(); ++i) {
+      const Stretch& at = places_[i].sections;
+      for (size_t s = at.begin; s < at.end; ++s) waiting_bytes_[s] += rectangles[i].bytes;
+      for (size_t s = at.begin; s + 1 < at.end; ++s) ++joins_[s];
     }
-    std::ranges::sort(events);
-    for (size_t e = 0; e + 1 < events.size(); ++e) {
-      if (!events[e].second || events[e + 1].second) continue;
-      const int64_t when = events[e].first;
-      const size_t number = sections_.size();
-      std::vector<uint32_t>& section = sections_.emplace_back();
+  }
+
+  void fill_sections(const std::vector<int64_t>& moments) {
+    for (size_t number = 0; number < moments.size(); ++number) {
       for (uint32_t i = 0; i < rectangles_.size(); ++i) {
-        if (rectangles_[i].begin > when || when >= rectangles_[i].end) continue;
-        section.push_back(i);
+        if (rectangles_[i].begin > moments[number] || moments[number] >= rectangles_[i].end) continue;
+        sections_.set(number, i);
         Stretch& at = places_[i].sections;
         if (at.end == 0) at.begin = number;
         at.end = number + 1;
@@ -117,12 +195,14 @@ class Packer {
     }
   }
 
-  void find_neighbours() {
+  void fill_neighbours() {
     for (uint32_t i = 0; i < rectangles_.size(); ++i) {
       for (uint32_t j = 0; j < rectangles_.size(); ++j) {
         const bool apart = rectangles_[i].end <= rectangles_[j].begin ||
                            rectangles_[j].end <= rectangles_[i].begin;
-        if (i != j && !apart) places_[i].neighbours.push_back(j);
+        if (i == j || apart) continue;
+        neighbours_.set(i, j);
+        ++places_[i].neighbours;
       }
     }
   }
@@ -151,14 +231,18 @@ class Packer {
         nodes_ = nodes;
         const PackVerdict verdict = solve(part);
         if (verdict != PackVerdict::kSpent) return verdict;
-        if (work_ <= 0) return PackVerdict::kSpent;
+        if (work_ <= 0 || room_is_spent_) return PackVerdict::kSpent;
       }
     }
   }
 
   PackVerdict solve(Part part) {
     sort(part);
-    return search(part, std::ssize(part.rectangles), {});
+    const int64_t bytes = std::ssize(part.rectangles) * int64_t{sizeof(uint32_t)};
+    room_ -= bytes;
+    const PackVerdict verdict = search(part, std::ssize(part.rectangles), {});
+    room_ += bytes;
+    return verdict;
   }
 
   // By length in time, area and the most bytes that wait at once, each first once.
@@ -185,7 +269,8 @@ class Packer {
   // `work`: how many waited before the last rectangle. What waits is found anew in each call: calls
   // lie as deep as there are rectangles, and each would hold as many.
   PackVerdict search(const Part& part, int64_t work, Last last) {
-    if (nodes_ <= 0 || work_ <= 0) return PackVerdict::kSpent;
+    room_is_spent_ = room_is_spent_ || changes_bytes() > room_;
+    if (nodes_ <= 0 || work_ <= 0 || room_is_spent_) return PackVerdict::kSpent;
     --nodes_;
     work_ -= work;
     find_waiting(part);
@@ -205,7 +290,7 @@ class Packer {
   void find_waiting(const Part& part) {
     waiting_.clear();
     for (uint32_t rank = 0; rank < part.rectangles.size(); ++rank) {
-      if (least_[part.rectangles[rank]] != kPlaced) waiting_.push_back(rank);
+      if (waits(part.rectangles[rank])) waiting_.push_back(rank);
     }
   }
 
@@ -218,7 +303,7 @@ class Packer {
     }
     for (uint32_t rank : waiting_) {
       const uint32_t i = part.rectangles[rank];
-      const uint64_t one = mix_bits(mix_bits(i + 1) + static_cast<uint64_t>(least_[i]));
+      const uint64_t one = mix_bits(mix_bits(i + 1) + static_cast<uint64_t>(least_[i].offset));
       state.low += one;
       state.high += mix_bits(one);
     }
@@ -230,10 +315,10 @@ class Packer {
   std::optional<Last> find_next(const Part& part, Last last, std::optional<Last> tried) const {
     int64_t top = kPlaced;
     for (uint32_t rectangle : part.rectangles)
-      top = std::min(top, least_[rectangle] + rectangles_[rectangle].bytes);
+      top = std::min(top, least_[rectangle].offset + rectangles_[rectangle].bytes);
     std::optional<Last> next;
     for (uint32_t rank = 0; rank < part.rectangles.size(); ++rank) {
-      const Last here{least_[part.rectangles[rank]], rank};
+      const Last here{least_[part.rectangles[rank]].offset, rank};
       if (here.offset >= top || here < last || (tried && here <= *tried)) continue;
       if (!next || here < *next) next = here;
     }
@@ -259,11 +344,15 @@ class Packer {
   }
 
   PackVerdict solve_parts(const Part& part) {
-    std::vector<uint32_t> left;
-    for (uint32_t rectangle : part.rectangles) {
-      if (least_[rectangle] != kPlaced) left.push_back(rectangle);
+    std::vector<Part> parts;
+    {
+      std::vector<uint32_t> left;
+      for (uint32_t rectangle : part.rectangles) {
+        if (waits(rectangle)) left.push_back(rectangle);
+      }
+      parts = split(left, part.sections);
     }
-    for (Part& each : split(left, part.sections)) {
+    for (Part& each : parts) {
       const PackVerdict verdict = solve(std::move(each));
       if (verdict != PackVerdict::kPacked) return verdict;
     }
@@ -272,31 +361,35 @@ class Packer {
 
   // Places the rectangle as low as it may lie; false: what waits does not fit any more.
   bool put(uint32_t rectangle, Stretch part) {
-    const int64_t offset = least_[rectangle];
-    const int64_t top = offset + rectangles_[rectangle].bytes;
+    const int64_t offset = least_[rectangle].offset;
+    const Level top{offset + rectangles_[rectangle].bytes, static_cast<Support>(rectangle + 1)};
     const Place& place = places_[rectangle];
     const size_t changes = least_changes_.size();
     offsets_[rectangle] = offset;
-    set_least(rectangle, kPlaced);
+    set_least(rectangle, {kPlaced, kNowhere});
     for (size_t s = place.sections.begin; s < place.sections.end; ++s) {
       waiting_bytes_[s] -= rectangles_[rectangle].bytes;
     }
-    work_ -= std::ssize(place.neighbours);
-    for (uint32_t other : place.neighbours) {
-      if (least_[other] >= top) continue;
-      if (top + rectangles_[other].bytes > capacity_) return false;
-      set_least(other, top);
-    }
-    if (!raise_floors(changes)) return false;
+    work_ -= place.neighbours;
+    bool fits = true;
+    neighbours_.visit(rectangle, [&](uint32_t other) {
+      if (least_[other].offset >= top.offset) return true;
+      fits = top.offset + rectangles_[other].bytes <= capacity_;
+      if (fits) set_least(other, top);
+      return fits;
+    });
+    if (!fits || !raise_floors(changes)) return false;
     for (size_t s = part.begin; s < part.end; ++s) {
       if (offset + waiting_bytes_[s] > capacity_) return false;
     }
     return true;
   }
 
-  void set_least(uint32_t rectangle, int64_t offset) {
-    least_changes_.push_back({rectangle, least_[rectangle]});
-    least_[rectangle] = offset;
+  bool waits(uint32_t rectangle) const { return least_[rectangle].support != kNowhere; }
+
+  void set_least(uint32_t rectangle, Level level) {
+    least_changes_.push_back({static_cast<uint16_t>(rectangle), least_[rectangle].support});
+    least_[rectangle] = level;
   }
 
   // Looks again at the sections whose lowest rectangle is among the changes from `first` on.
@@ -304,54 +397,75 @@ class Packer {
     ++stamp_;
     for (size_t c = first; c < least_changes_.size(); ++c) {
       const Stretch& at = places_[least_changes_[c].index].sections;
+      const int64_t before = level_on(least_changes_[c].before).offset;
       for (size_t s = at.begin; s < at.end; ++s) {
-        if (seen_[s] == stamp_ || floors_[s] != least_changes_[c].before) continue;
+        if (seen_[s] == stamp_ || floors_[s].offset != before) continue;
         seen_[s] = stamp_;
-        const int64_t floor = find_floor(sections_[s], floors_[s]);
-        if (floor == floors_[s]) continue;
-        floor_changes_.push_back({s, floors_[s]});
+        const Level floor = find_floor(s, floors_[s].offset);
+        if (floor.offset == floors_[s].offset) continue;
+        floor_changes_.push_back({static_cast<uint16_t>(s), floors_[s].support});
         floors_[s] = floor;
-        if (floor != kPlaced && floor + waiting_bytes_[s] > capacity_) return false;
+        if (floor.offset != kPlaced && floor.offset + waiting_bytes_[s] > capacity_) return false;
       }
     }
     return true;
   }
 
   // The least of offsets that are at least `known`: no look at the rest where one is just that.
-  int64_t find_floor(const std::vector<uint32_t>& section, int64_t known) const {
-    int64_t floor = kPlaced;
-    for (uint32_t i : section) {
-      floor = std::min(floor, least_[i]);
-      if (floor == known) break;
-    }
+  Level find_floor(size_t section, int64_t known) const {
+    Level floor{kPlaced, kNowhere};
+    sections_.visit(section, [&](uint32_t i) {
+      if (least_[i].offset < floor.offset) floor = least_[i];
+      return floor.offset != known;
+    });
     return floor;
   }
 
-  static void undo(std::vector<Change>& changes, size_t keep, std::vector<int64_t>& values) {
+  // Of a rectangle that is placed, or was when the change was made that is undone now.
+  Level level_on(Support support) const {
+    if (support == kGround) return {};
+    if (support == kNowhere) return {kPlaced, kNowhere};
+    const size_t below = support - size_t{1};
+    return {offsets_[below] + rectangles_[below].bytes, support};
+  }
+
+  void undo(std::deque<Change>& changes, size_t keep, std::vector<Level>& levels) const {
     for (; changes.size() > keep; changes.pop_back()) {
-      values[changes.back().index] = changes.back().before;
+      levels[changes.back().index] = level_on(changes.back().before);
     }
+  }
+
+  int64_t changes_bytes() const {
+    return (std::ssize(least_changes_) + std::ssize(floor_changes_)) * int64_t{sizeof(Change)};
   }
 
   const std::vector<Rectangle>& rectangles_;
   int64_t capacity_;
   int64_t work_;
+  int64_t room_ = kRoom;  // bytes, of which changes take what they count
+  bool room_is_spent_ = false;
   int64_t nodes_ = 0;  // left in this round
   int order_ = 0;
   std::vector<Place> places_;
-  std::vector<std::vector<uint32_t>> sections_;
+  BitRows neighbours_;  // by rectangle: those alive with it
+  BitRows sections_;    // by section: the rectangles alive there
   std::vector<int64_t> offsets_;
-  std::vector<int64_t> least_;          // by rectangle: the lowest offset that is left; or kPlaced
-  std::vector<int64_t> floors_;         // by section: the least of those
+  std::vector<Level> least_;            // by rectangle: the lowest offset that is left; or kPlaced
+  std::vector<Level> floors_;           // by section: the least of those
   std::vector<int64_t> waiting_bytes_;  // by section
   std::vector<int64_t> joins_;          // by section: rectangles that wait there and in the next
-  std::vector<Change> least_changes_;
-  std::vector<Change> floor_changes_;
+  std::deque<Change> least_changes_;
+  std::deque<Change> floor_changes_;
   std::vector<uint32_t> waiting_;  // places in the order of the part that is searched
   std::vector<uint64_t> seen_;     // by section: the last stamp
   uint64_t stamp_ = 0;
-  std::unordered_set<State, StateHash> impossible_;
+  States impossible_;
 };
+
+// Whether there is room for a bit for each two rectangles, and for each one and a section.
+bool has_room_for(int64_t rectangles) {
+  return rectangles <= kMostRectangles && 2 * rectangles * (rectangles / 8 + 8) <= kRoom;
+}
 
 }  // namespace
 
@@ -365,8 +479,9 @@ PackResult pack_within(const std::vector<Rectangle>& rectangles, int64_t capacit
     numbers.push_back(i);
     solid.push_back(rectangles[i]);
   }
-  Packer packer(solid, capacity, most_work);
   PackResult result;
+  if (!has_room_for(std::ssize(solid))) return result;
+  Packer packer(solid, capacity, most_work);
   result.verdict = packer.run();
   result.work = most_work - packer.work_left();
   if (result.verdict != PackVerdict::kPacked) return result;

@@ -24,11 +24,14 @@
 //
 // Three orders of rectangles take turns, each with more nodes from round to round. Effort is
 // counted in looks at a rectangle and never in seconds, so that equal rectangles get equal places.
+// What is held is bounded, too, whatever the rectangles: a search that would pass it is given up, and
+// of the states that were met before the latest are remembered.
 // The search is that of Moffitt's MiniMalloc (ASPLOS 2023), with states remembered.
 
 #include <cstdint>
 #include <vector>
 
+#include "base/bytes.h"
 #include "plan/place/skyline.h"
 
 namespace plimsoll::plan {
@@ -36,7 +39,7 @@ namespace plimsoll::plan {
 enum class PackVerdict : uint8_t {
   kPacked,
   kImpossible,  // no placement has this capacity
-  kSpent,       // the effort was
+  kSpent,       // the effort was, or the room
 };
 
 struct PackResult {
@@ -44,6 +47,9 @@ struct PackResult {
   std::vector<int64_t> offsets;  // one per rectangle where it is packed
   int64_t work = 0;              // looks at a rectangle
 };
+
+// What the search may hold, beside some 150 bytes a rectangle.
+inline constexpr Bytes kPackRoom = 2_MiB;
 
 // `most_work`: looks at a rectangle, about 50 million a second.
 PackResult pack_within(const std::vector<Rectangle>& rectangles, int64_t capacity,
