@@ -1,5 +1,6 @@
 """mpirun -n R plimsoll fit: the bits of one process with as many lanes, each rank its own limit."""
 
+import functools
 import hashlib
 import json
 import os
@@ -24,6 +25,20 @@ def launcher(plimsoll: Path) -> None:
         pytest.skip("Open MPI's mpirun is not here")
     if not (plimsoll.parent.parent / "libexec" / "plimsoll" / "plimsoll-openmpi.so").exists():
         pytest.skip("built without Open MPI's headers")
+    if why := why_not_started():
+        pytest.skip(f"mpirun starts no processes here: {why}")
+
+
+@functools.cache
+def why_not_started() -> str:
+    """Of programs that know nothing of MPI: what a container without a network may not allow."""
+    try:
+        done = subprocess.run(
+            [*under_mpirun(2), "true"], capture_output=True, text=True, timeout=60
+        )
+    except subprocess.TimeoutExpired:
+        return "not within a minute"
+    return done.stderr.strip() if done.returncode != 0 else ""
 
 
 def under_mpirun(ranks: int) -> list[str]:
