@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from normalized_network import layer, write_normalized_network
 
-USAGE = 2
+FILE_FAILURE = 6
+INTERRUPTED = 7
 MPIRUN = shutil.which("mpirun.openmpi")
 
 
@@ -46,8 +47,17 @@ def under_mpirun(ranks: int) -> list[str]:
     return [str(MPIRUN), *root, "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
 
 
+def ranks_of(run: subprocess.Popen[str]) -> list[int]:
+    found = subprocess.run(
+        ["pgrep", "-P", str(run.pid), "-f", "plimsoll"], capture_output=True, text=True
+    )
+    ranks = [int(line) for line in found.stdout.split()]
+    assert len(ranks) == 2
+    return ranks
+
+
 class Job:
-    """72 images in batches of 64, the second one of 8: BatchNormalization and dropout."""
+    """72 images in batches of 64, the second one of 8, and BatchNormalization."""
 
     def __init__(self, binary: Path, folder: Path) -> None:
         self.binary, self.folder = binary, folder
@@ -218,12 +228,7 @@ def test_a_rank_that_stops_ends_all(job: Job) -> None:
     run = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         time.sleep(4)
-        found = subprocess.run(
-            ["pgrep", "-P", str(run.pid), "-f", "plimsoll"], capture_output=True, text=True
-        )
-        ranks = [int(line) for line in found.stdout.split()]
-        assert len(ranks) == 2
-        os.kill(ranks[1], signal.SIGSTOP)
+        os.kill(ranks_of(run)[1], signal.SIGSTOP)
         _, said = run.communicate(timeout=60)
     finally:
         run.kill()
@@ -261,3 +266,74 @@ def test_one_process_predicts(job: Job) -> None:
     done = subprocess.run([*under_mpirun(2), *command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("wrote 72 predictions") == 1
+
+
+def test_samples_that_depend_on_others_are_refused(job: Job) -> None:
+    """MixUp takes each image's partner from anywhere in the batch."""
+    at = job.folder / "model.json"
+    model = json.loads(at.read_text())
+    model["config"]["layers"].insert(1, layer("MixUp", "mixed", alpha=0.3, seed=1))
+    at.write_text(json.dumps(model))
+    done = job.run(2)
+    assert done.returncode != 0
+    assert "whose result for a sample depends on the others of its batch" in done.stderr
+
+
+def test_statistics_of_slices_are_refused(job: Job) -> None:
+    done = job.run(2, "--batch-norm", "slice:32")
+    assert done.returncode != 0
+    assert "lanes: expected 1 with statistics of slices of 32 samples" in done.stderr
+
+
+def test_a_saved_plan_is_refused(job: Job) -> None:
+    path = job.folder / "plan.txt"
+    words = [*job.command("--output", path), "--lanes", "2"]
+    words[words.index("fit")] = "plan"
+    assert subprocess.run(words, capture_output=True, timeout=120).returncode == 0
+    done = job.run(2, "--plan", path)
+    assert done.returncode != 0
+    assert "--plan: expected none where ranks share the steps" in done.stderr
+
+
+def test_ranks_that_were_not_joined(job: Job) -> None:
+    """A launcher's variables in a process that it did not start."""
+    environment = {**os.environ, "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
+    done = subprocess.run(
+        job.command(), capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert done.returncode == FILE_FAILURE
+    assert "OMPI_COMM_WORLD_SIZE says that 2 ranks were started" in done.stderr
+
+
+def test_other_models_are_not_evaluated_as_one(job: Job) -> None:
+    commands = []
+    for seed in (1, 2):
+        trained = job.folder / f"trained{seed}.keras"
+        assert job.run(1, "--epochs", 1, "--seed", seed, "--output", trained).returncode == 0
+        commands.append([str(job.binary), "evaluate", str(trained), "--data",
+                         str(job.folder / "x.npy"), "--labels", str(job.folder / "y.npy"),
+                         "--parts", "2"])  # fmt: skip
+    done = subprocess.run(
+        [*under_mpirun(1), *commands[0], ":", "-n", "1", *commands[1]],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "weights and state of the optimizer: expected the same" in done.stderr
+
+
+def test_a_stop_of_one_rank_is_a_stop_of_all(job: Job) -> None:
+    kept = ["--checkpoint", job.folder / "kept", "--checkpoint-every", "1steps"]
+    words = [*under_mpirun(2), *job.command("--epochs", 100000, *kept)]
+    run = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        newest = job.folder / "kept"
+        deadline = time.monotonic() + 60
+        while not (newest.exists() and any(newest.iterdir())) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        os.kill(ranks_of(run)[1], signal.SIGTERM)
+        _, said = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert run.returncode == INTERRUPTED, said
+    done = job.run(2, "--epochs", 1, *kept, "--resume")
+    assert done.returncode == 0 and "continues bit for bit" in done.stderr, done.stderr

@@ -185,6 +185,7 @@ int run(const FitCommand& command, const TypedCommand& typed, const CommandRanks
   const bool quiet = command.model.json;
   run::FitRequest request = fit_request(command);
   ranks.share(request.settings, request.checkpoint.resume);
+  if (!ranks.leads()) request.settings.profile = false;
   run::check(request);
   Printer loading(quiet);
   run::Run run(run::load(model_request(command.model), request.settings,

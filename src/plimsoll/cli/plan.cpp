@@ -16,6 +16,7 @@
 #include "cli/refusal.h"
 #include "cli/typed_command.h"
 #include "plan/tree/text.h"
+#include "ranks/ranks.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
 #include "run/run.h"
@@ -60,6 +61,8 @@ std::string next_step(const PlanCommand& options, const CLI::App& app, const Typ
 }
 
 int run(const PlanCommand& options, const CLI::App& app, const TypedCommand& typed) {
+  // Of several processes that a launcher started, the first one answers.
+  if (ranks::launched_rank() > 0) return kDone;
   keep_freed_memory();
   Printer printer(options.model.json);
   run::FitRequest request = request_of(options);

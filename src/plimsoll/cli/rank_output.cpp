@@ -9,6 +9,7 @@
 #include <exception>
 #include <string>
 
+#include "base/error.h"
 #include "base/format.h"
 #include "cli/exit_code.h"
 
@@ -41,6 +42,11 @@ void CommandRanks::speak() {
 
 void CommandRanks::share(run::Settings& settings, bool lanes_known) const {
   if (joined_ == nullptr) return;
+  if (!settings.plan.empty()) {
+    throw Error(ErrorKind::kConfig,
+                "--plan: expected none where ranks share the steps, received one of a single "
+                "process. Leave it out.");
+  }
   settings.ranks = joined_.get();
   settings.exchange = joined_->held();
   if (settings.lanes == 0 && !lanes_known) settings.lanes = joined_->count();
@@ -67,6 +73,10 @@ int CommandRanks::end(int code) {
       std::fprintf(stderr, "the command ended with exit code %d\n", code);
     }
     joined_->end_all(code);
+  }
+  if (code == kPassedLimit && !leads()) {
+    speak();
+    std::fprintf(stderr, "the process passed its limit (exit code %d)\n", code);
   }
   return code;
 }

@@ -48,7 +48,7 @@ Lowering::Lowering(const layers::Model& model, const layers::CompileOptions& com
     : request_(request),
       lanes_(request.lanes == 0 ? request.ranks.count : request.lanes),
       fused_(layers::build_programs(model, compile, own_sizes(batches))) {
-  expect_lanes();
+  expect_lanes(layers::batch_norm_group(compile, batches));
   fuse(fused_, batches);
   if (!request.any_data || batches.train < 2 || batches.train_tail > 0) return;
   layers::BatchSizes with_tail = batches;
@@ -57,7 +57,7 @@ Lowering::Lowering(const layers::Model& model, const layers::CompileOptions& com
   fuse(*tailed_, with_tail);
 }
 
-void Lowering::expect_lanes() const {
+void Lowering::expect_lanes(int64_t group) const {
   const int64_t lanes = lanes_;
   if (lanes < 1 || lanes > graph::kMostLanes ||
       !std::has_single_bit(static_cast<uint64_t>(lanes))) {
@@ -71,7 +71,6 @@ void Lowering::expect_lanes() const {
                             "multiple of it with --lanes.",
                             request_.ranks.count, lanes));
   }
-  const int64_t group = layers::batch_norm_group_of(fused_.set);
   if (lanes == 1 || group == 0) return;
   throw Error(ErrorKind::kConfig,
               fmt::format("lanes: expected 1 with statistics of slices of {} samples, received {}. "

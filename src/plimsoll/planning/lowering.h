@@ -39,7 +39,7 @@ class Lowering {
   layers::BuiltPrograms fused_;
   std::optional<layers::BuiltPrograms> tailed_;
 
-  void expect_lanes() const;
+  void expect_lanes(int64_t batch_norm_group) const;
   // The sizes that this rank's programs have, and what is told apart of them afterwards.
   layers::BatchSizes own_sizes(const layers::BatchSizes& batches) const;
   void share(layers::BuiltPrograms& built, const layers::BatchSizes& batches) const;

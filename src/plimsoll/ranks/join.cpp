@@ -158,7 +158,10 @@ class MpiRanks final : public JoinedRanks {
 
   void check() const override {
     if (why_.empty()) return;
-    throw Error(ErrorKind::kBackend, fmt::format("rank {} on {}: {}.", rank_, host(), why_));
+    throw Error(ErrorKind::kBackend,
+                fmt::format("ranks: {}. Where one plans or writes for long, name a longer "
+                            "--rank-timeout.",
+                            why_));
   }
 
   void end_all(int code) override { mpi_.end_all(code); }
@@ -224,6 +227,13 @@ std::unique_ptr<JoinedRanks> join(const JoinOptions& options) {
   const Launcher* launcher = find_launcher();
   if (launcher == nullptr) return nullptr;
   auto joined = std::make_unique<MpiRanks>(load_shim(*launcher), options);
+  const int64_t launched = std::atoll(std::getenv(launcher->variable));
+  if (joined->count() != launched) {
+    throw Error(ErrorKind::kBackend,
+                fmt::format("{} says that {} ranks were started: expected to join them, received "
+                            "{} from {}. Start them with the mpirun of that library.",
+                            launcher->variable, launched, joined->count(), joined->library()));
+  }
   if (!std::has_single_bit(static_cast<unsigned>(joined->count()))) {
     throw Error(ErrorKind::kConfig,
                 fmt::format("ranks: expected a power of two, received {}. Start {} or {}.",

@@ -35,6 +35,7 @@ void expect_equal_state(Ranks& ranks, TensorSource& state, int64_t steps) {
   uint64_t hash = 0;
   for (size_t i = 0; i < state.tensors().size(); ++i) {
     const TensorInfo& info = state.tensors()[i];
+    hash = hash_text(info.name, hash);
     const int64_t bytes = tensor_bytes(info.dtype, fixed_shape(info.shape), 1).count();
     for (int64_t at = 0; at < bytes; at += std::ssize(piece)) {
       const auto count = static_cast<size_t>(std::min(std::ssize(piece), bytes - at));

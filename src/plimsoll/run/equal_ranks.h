@@ -20,7 +20,7 @@ struct SharedRun {
 };
 void expect_equal_runs(Ranks& ranks, const SharedRun& run);
 
-// The state that training begins with after so many steps. Reads all of it.
+// The state that begins after so many steps. Reads all of it.
 void expect_equal_state(Ranks& ranks, TensorSource& state, int64_t steps);
 
 }  // namespace plimsoll::run

@@ -274,11 +274,12 @@ Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
   key.rows.evaluate = dataset->row_count();
   key.data = memory_of(*dataset, settings.batch);
   const auto session = make_session(compile, key, listener);
+  session->initialize(store_.source());
   if (settings.ranks != nullptr) {
     expect_equal_runs(*settings.ranks,
                       {session->describe(0, data::Shuffle::kNone), key.rows.evaluate, 0, 0});
+    expect_equal_state(*settings.ranks, *session->state(), 0);
   }
-  session->initialize(store_.source());
   keep_initial(*session);
   Evaluation result;
   result.metrics = session->evaluate(*dataset);

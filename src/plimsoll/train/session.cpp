@@ -477,7 +477,18 @@ struct Session::Loop {
   bool ended = false;  // by options.ends
 };
 
+// Ranks stop where all of them know of it: after a step that one was told to stop before or in.
 bool Session::stopped(const FitOptions& options) const {
+  return options_.ranks != nullptr ? stop_agreed_ : told_to_stop(options);
+}
+
+void Session::agree_on_stop(const FitOptions& options) {
+  if (options_.ranks == nullptr) return;
+  stop_agreed_ = any_rank(*options_.ranks, told_to_stop(options));
+  options_.ranks->check();
+}
+
+bool Session::told_to_stop(const FitOptions& options) const {
   return stop_.load(std::memory_order_relaxed) ||
          (options.stop != nullptr && options.stop->load(std::memory_order_relaxed));
 }
@@ -497,9 +508,7 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
   for (state.step = position.batches; state.step < state.step_count && !done(loop, options);) {
     const double start = loop.clock.seconds();
     const double loss = run_step(loop.batches, position.epoch, state.step, "train", true);
-    if (options_.ranks != nullptr && any_rank(*options_.ranks, this->stopped(options))) {
-      request_stop();
-    }
+    agree_on_stop(options);
     const double now = loop.clock.seconds();
     loop.times.add_step(now - start);
     state.samples += loop.batches.rows_in(state.step);
@@ -576,6 +585,7 @@ History Session::fit(data::Dataset& train, data::Dataset* validation, const FitO
   loop.state.epoch_count = options.epochs;
   loop.history.position = options.start;
   loop.history.steps = options.start.steps;
+  agree_on_stop(options);
   while (loop.history.position.epoch < options.epochs && !done(loop, options)) {
     run_epoch(loop, options);
     if (loop.history.position.batches > 0) break;  // stopped within an epoch

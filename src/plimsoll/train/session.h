@@ -214,6 +214,8 @@ class Session {
   void run_epoch(Loop& loop, const FitOptions& options);
   void end_epoch(Loop& loop, const FitOptions& options, double start);
   bool stopped(const FitOptions& options) const;
+  bool told_to_stop(const FitOptions& options) const;
+  void agree_on_stop(const FitOptions& options);
   bool done(const Loop& loop, const FitOptions& options) const;
   void take(TensorSource& tensors, size_t index, const graph::StateVariable& state);
   void start_slots(TensorSource* weights);
@@ -240,6 +242,7 @@ class Session {
   mutable std::optional<std::vector<NamedBytes>> metric_states_;   // likewise
   int64_t step_ = 0;
   std::atomic<bool> stop_{false};
+  bool stop_agreed_ = false;  // of ranks
 };
 
 }  // namespace plimsoll::train

@@ -37,6 +37,11 @@ Meeting meeting_of(const Graph& graph, NodeId id) {
   for (const graph::Axis& axis : axes_of(graph, id)) {
     if (!axis.extent.of_batch) continue;
     cut = true;
+    // An operand of samples that does not follow the axis is read whole by each of its rows.
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool samples = graph.value(node.inputs[i]).type.shape.has_batch();
+      meeting.whole |= samples && axis.inputs[i].dimension < 0;
+    }
     if (axis.kind == graph::AxisKind::kMap) continue;
     meeting.whole |= axis.kind != graph::AxisKind::kReduce || axis.group > 0 ||
                      node.op->traits().lanes == graph::LaneJoining::kApart;
