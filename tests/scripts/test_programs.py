@@ -18,6 +18,9 @@ HERE = Path(__file__).parent
 DATA = os.environ.get("PLIMSOLL_TEST_DATA")
 EXPECTED = json.loads((HERE / "expected.json").read_text())
 LIMIT = "1GiB"
+MIB = 1 << 20
+PAGE = "docs/reference/thirty-programs.md"
+FAR = 0.15  # of the page's figures of memory, which differ from machine to machine
 
 NEEDS_DATA = {"02", "03", "06", "07", "08", "10", "12", "24", "27", "29"}
 # Dropout, augmentation or draws of the program's own.
@@ -55,8 +58,15 @@ def command(program: str, source_dir: Path) -> list[str]:
     """In a control group of the limit where one can be made, as a container is."""
     tool = source_dir / "tools" / "in_cgroup"
     made = subprocess.run([tool, "64MiB", "--", "true"], capture_output=True).returncode == 0
-    group = [str(tool), LIMIT, "--"] if made else []
+    group = [str(tool), LIMIT, "--report", "report", "--"] if made else []
     return [*group, sys.executable, "-m", "plimsoll", "--memory", LIMIT, str(HERE / program)]
+
+
+def rows_of(page: str) -> dict[str, list[str]]:
+    """The cells of the page's table, by the program's name."""
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()
+            if line[:3].startswith("| ") and line[2:4].isdigit()]  # fmt: skip
+    return {f"{row[0]}.py": row[1:] for row in rows}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -80,14 +90,19 @@ def test_runs_as_it_is(
         assert math.isfinite(value), key
         if number not in DRAWS:
             assert value == pytest.approx(expected[key], rel=5e-3, abs=2e-4), key
+    if (tmp_path / "report").exists():
+        report = json.loads((tmp_path / "report").read_text())
+        assert report["oom_kills"] == 0 and report["max_resident_bytes"] <= 1024 * MIB
+        told_peak = int(rows_of((source_dir / PAGE).read_text())[name][2])
+        assert report["max_resident_bytes"] / MIB == pytest.approx(told_peak, rel=FAR)
 
 
 def test_the_page_tells_what_runs_where(source_dir: Path) -> None:
-    page = (source_dir / "docs/reference/thirty-programs.md").read_text()
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()
-            if line[:3].startswith("| ") and line[2:4].isdigit()]  # fmt: skip
-    assert [f"{name}.py" for name, _, _ in rows] == sorted(EXPECTED)
-    for name, _, where in rows:
+    page = (source_dir / PAGE).read_text()
+    rows = rows_of(page)
+    assert list(rows) == sorted(EXPECTED)
+    for name, (_, where, _, plain) in rows.items():
         assert ("in Keras" in where) == (name[:2] in IN_KERAS), name
-    natively = sum(where.startswith("natively") for _, _, where in rows)
+        assert int(plain) == EXPECTED[name]["peak_rss_mib"], name
+    natively = sum(where.startswith("natively") for _, where, *_ in rows.values())
     assert f"{natively} are trained natively" in page
