@@ -112,16 +112,22 @@ def test_what_is_no_program(python: Any, tmp_path: Path) -> None:
     assert "--strict" in python("-m", "plimsoll", "--help").stdout
 
 
-def test_waiting_for_keras_costs_little(python: Any) -> None:
-    """At most 10 ms of the processor, the best of five; neither NumPy nor the engine is loaded."""
+def test_waiting_for_keras_costs_little(python: Any, tmp_path: Path) -> None:
+    """At most 10 ms of the processor, the best of five, also where Python compiles the files; half
+    of that where they are compiled, as in an installed package. Neither NumPy nor the engine is
+    loaded."""
     text = (
         "import sys, time; begin = time.process_time(); import plimsoll.programs.finder as f\n"
         "f.install(); print(time.process_time() - begin)\n"
         "print(sorted({'numpy', 'keras', 'typing', 'plimsoll._core'} & set(sys.modules)))"
     )
-    ran = [python("-c", text).stdout.split("\n") for _ in range(5)]
-    assert ran[0][1] == "[]"
-    assert min(float(lines[0]) for lines in ran) < 0.010
+    kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")}
+    python("-c", text, **kept)  # writes the compiled files
+    for most, environment in [(0.010, {}), (0.005, kept)]:
+        ran = [python("-c", text, **environment).stdout.split("\n") for _ in range(5)]
+        assert ran[0][1] == "[]"
+        found = [float(lines[0]) for lines in ran]
+        assert min(found) < most, (environment, found)
 
 
 CHILDREN = """\
