@@ -171,7 +171,7 @@ def test_what_passes_the_limit_later_is_cut_then(
 ) -> None:
     """Keras's own function ran, the process grew, and the next batches are in parts."""
     taken = [100 * guard_sizes.MIB]
-    monkeypatch.setattr(guard_sizes, "peak", lambda: taken[0])
+    monkeypatch.setattr(guard_sizes, "peak", lambda read_meanwhile=True: taken[0])
     monkeypatch.setattr(guard, "_LOOKS_EVERY_S", 0)
 
     class Grows(keras.callbacks.Callback):

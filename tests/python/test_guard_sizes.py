@@ -124,6 +124,26 @@ def test_errors_of_memory(error: BaseException, is_one: bool) -> None:
     assert guard_sizes.is_of_memory(error) is is_one
 
 
+def test_pages_of_mapped_files_are_the_kernel_s(tmp_path: Path) -> None:
+    """What was read from a file before a step is not what the step takes; arrays are."""
+    size = 96 * guard_sizes.MIB
+    (tmp_path / "x").write_bytes(bytes(size))
+    assert guard_sizes.reset_peak()
+    base = guard_sizes.peak()
+    mapped = np.memmap(tmp_path / "x", "int8", "r")
+    assert mapped.max() == 0
+    assert guard_sizes.peak() > base + size * 3 // 4  # the peak may have come with it
+    assert guard_sizes.peak(read_meanwhile=False) < base + size // 4
+    guard_sizes.reset_peak()
+    assert guard_sizes.peak() < base + size // 4
+    held = np.ones(size, "int8")
+    for meanwhile in (False, True):
+        assert guard_sizes.peak(read_meanwhile=meanwhile) > base + size * 3 // 4
+    del held, mapped
+    guard_sizes.reset_peak()
+    assert guard_sizes.peak() < base + size // 4
+
+
 def test_what_fitted_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     key = guard_sizes.digest("a", 1)
@@ -333,7 +353,7 @@ def test_what_is_not_measured_is_cut_when_it_passes_the_limit(
 ) -> None:  # fmt: skip
     taken = [100 * guard_sizes.MIB]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(guard_sizes, "peak", lambda: taken[0])
+    monkeypatch.setattr(guard_sizes, "peak", lambda read_meanwhile=True: taken[0])
     monkeypatch.setattr(guard_sizes, "may_raise", lambda sees_gpu: False)
     monkeypatch.setattr(guard, "_LOOKS_EVERY_S", 0)
 

@@ -77,7 +77,7 @@ class Guard(Base):
         self.where = where
         measures = self._measures and guard_sizes.reset_peak()
         answer = in_keras()
-        taken = guard_sizes.peak() if measures else 0
+        taken = guard_sizes.peak(read_meanwhile=False) if measures else 0
         if self.limit is not None and taken > self.limit:
             self._passed(taken)
         return answer
@@ -91,7 +91,7 @@ class Guard(Base):
             guard_sizes.reset_peak()
         self._looked = now
         assert self.limit is not None
-        taken = guard_sizes.peak()
+        taken = guard_sizes.peak(read_meanwhile=False)
         if taken > self.limit:
             self._passed(taken)
 
@@ -205,7 +205,8 @@ class Guard(Base):
                 raise
             why = type(error).__name__
         else:
-            return logs, "", guard_sizes.peak() if self._measures else 0
+            taken = guard_sizes.peak(read_meanwhile=False) if self._measures else 0
+            return logs, "", taken
         before.restore()
         known = {id(one) for one in held}
         for metric in model.metrics:
@@ -395,7 +396,7 @@ class Guard(Base):
                     raise
                 why = type(error).__name__
             if not why and not doubt:
-                taken = guard_sizes.peak() if self._measures else 0
+                taken = guard_sizes.peak(read_meanwhile=False) if self._measures else 0
                 self._done(step, tensors, rows, taken)
                 return logs
             before.restore()

@@ -13,6 +13,7 @@ import json
 import os
 import resource
 import tempfile
+from collections.abc import Iterable
 from typing import Any
 
 MIB = 1 << 20
@@ -24,6 +25,7 @@ _FIRST_POOLED = (1, 2, 4, 8)
 _AHEAD = 4  # times a measured size: a pool does not count tensors that are small there
 _AFTER_KILL = 0.9
 _KEPT = 256  # files in the cache
+_MAPPED_MORE = 4 * MIB  # pages of files, by which they are looked at again
 
 Points = list[tuple[int, int]]  # samples, bytes of the process
 
@@ -35,7 +37,56 @@ def reset_peak() -> bool:
             file.write("5")
     except OSError:
         return False
+    _mapped.begin = _mapped.now()
     return True
+
+
+class _Mapped:
+    """Pages of mapped data files, such as those of `np.load(…, mmap_mode="r")`.
+
+    They are resident, and the kernel takes them back when it needs them. Those of programs and
+    libraries, and of files that lie in memory, are not among them.
+    """
+
+    def __init__(self) -> None:
+        self.begin = 0  # bytes when peaks began to be counted
+        self._of_files = -_MAPPED_MORE  # bytes of all files' pages when these were looked for
+        self._found = 0
+
+    def now(self) -> int:
+        """Looked for anew where pages of files have become more or fewer."""
+        try:
+            with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+                lines = [line.split() for line in file if line.startswith("RssFile:")]
+            of_files = int(lines[0][1]) * 1024 if lines else 0
+            if abs(of_files - self._of_files) >= _MAPPED_MORE:
+                with open("/proc/self/smaps", encoding="utf-8", errors="replace") as file:
+                    self._of_files, self._found = of_files, min(_of_data_files(file), of_files)
+        except OSError:
+            return 0
+        return self._found
+
+
+def _of_data_files(smaps: Iterable[str]) -> int:
+    """Bytes of pages of files none of whose mappings may be executed, without written copies."""
+    resident: dict[tuple[str, str], int] = {}
+    programs = set()
+    now = None
+    for line in smaps:
+        words = line.split()
+        if not words[0].endswith(":"):  # a mapping: range, rights, offset, device, inode, path
+            now = (words[3], words[4])
+            if words[4] == "0" or words[5].startswith(("/dev/", "/memfd:", "/SYSV")):
+                now = None
+            elif "x" in words[1]:
+                programs.add(now)
+        elif now is not None and words[0] in ("Rss:", "Anonymous:"):
+            sign = 1024 if words[0] == "Rss:" else -1024
+            resident[now] = resident.get(now, 0) + sign * int(words[1])
+    return sum(count for file, count in resident.items() if file not in programs)
+
+
+_mapped = _Mapped()
 
 
 @functools.cache
@@ -53,11 +104,15 @@ def release() -> None:
         trim(0)
 
 
-def peak() -> int:
-    """Bytes of the process at their highest since the last reset."""
+def peak(read_meanwhile: bool = True) -> int:
+    """Bytes of the process at their highest since the last reset, without pages of data files.
+
+    read_meanwhile: pages that were read since the reset count, as the peak may have come with them.
+    """
     from plimsoll import _core
 
-    return _core.process_memory_peak()
+    pages = _mapped.now()
+    return _core.process_memory_peak() - (min(_mapped.begin, pages) if read_meanwhile else pages)
 
 
 def predicted(points: Points, rows: int) -> int:
