@@ -237,7 +237,10 @@ def explanation(shape: tuple[int, ...] | None, dtype: Any) -> str:
         rows.insert(-1, f"  {_mib(small):>12}  smaller arrays, below 64 KiB each")
     if unfilled >= _MIB:
         rows.append(f"{'':16}of these arrays {_mib(unfilled)} are not filled yet")
-    lines = [(_place(file, line), _source(file, line), count)]
+    source = _source(file, line)
+    # What a line drew before it converts is held when the array for the result is asked for.
+    drawn = next((one[2] for one in held if one[:2] == (file, line)), 0)
+    lines = [(_place(file, line), source, drawn if drawn and ".astype(" in source else count)]
     for of, at, bytes_held, *_ in held[:_MOST_LINES]:
         if (of, at) != (file, line):
             lines.append((_place(of, at), _source(of, at), bytes_held))

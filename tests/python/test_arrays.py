@@ -243,6 +243,14 @@ def test_a_program_beyond_its_limit(package: Path, tmp_path: Path) -> None:
     assert "plimsoll/" not in done.stderr  # no frames of ours
 
 
+def test_advice_tells_what_a_line_holds(package: Path, tmp_path: Path) -> None:
+    """Drawn and converted in one line: what was drawn is the large one."""
+    text = "import numpy as np\nx = np.random.rand(64, 256, 256, 3).astype(np.float32)\n"
+    done = run(package, tmp_path, "--memory", "150MiB", "p.py", text=text)
+    assert done.returncode == 3 and "48.0 MiB for an array" in done.stderr
+    assert "p.py:2: draw float32, half of 96.0 MiB: rng.random" in done.stderr, done.stderr
+
+
 CAUGHT = """\
 import multiprocessing
 import numpy as np

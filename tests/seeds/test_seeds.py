@@ -80,5 +80,5 @@ def test_too_small_a_limit_is_explained(tmp_path: Path) -> None:
     done, report = run(tmp_path, "2GiB", "-m", "plimsoll", "--memory", "2GiB", "s0a.py")
     print(done.stderr)
     assert done.returncode == 3 and report["oom_kills"] == 0
-    for expected in ("s0a.py:8", "1500.0 MiB", "750.0 MiB", "float32", "What would do:"):
+    for expected in ("s0a.py:8", "750.0 MiB for an array", "half of 1500.0 MiB", "What would do:"):
         assert expected in done.stderr
