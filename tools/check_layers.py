@@ -59,7 +59,8 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
     "codec": {"hdf5": (), "image": ()},
     "data": {
         "rows": (),
-        "csv": ("rows",),
+        "lookup": ("rows",),
+        "csv": ("lookup",),
         "hdf5": ("rows",),
         "image": ("rows",),
         "record": ("image",),

@@ -28,7 +28,7 @@ LACKING: dict[str, dict[str, str]] = {
     "Layers": {
         BASE: "InputSpec Lambda Layer Pipeline Wrapper",
         FRAMEWORK: "FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper",
-        TEXT: "HashedCrossing Hashing IntegerLookup StringLookup TextVectorization",
+        TEXT: "HashedCrossing",
         "its name is GroupQueryAttention, in files too": "GroupedQueryAttention",
         "they stand in RNN alone": "GRUCell LSTMCell SimpleRNNCell StackedRNNCells",
         "its chains of layers are drawn once, by Python, as the program is traced": "AugMix",

@@ -41,6 +41,8 @@ MADE: dict[str, Callable[[], L.Layer]] = {
 # What every model has or none: Keras 2's layers, and one that Keras 3.15 leaves out of a model, as
 # it tells its own input as its result.
 OTHERS = ("InputLayer", "Operation", "Equalization", "LocallyConnected1D", "LocallyConnected2D")
+# Layers of strings and whole numbers, directly behind an input: test_looked_up_inputs.py.
+OTHERS += ("Hashing", "IntegerLookup", "StringLookup", "TextVectorization")
 OF_NUMBERS = ("Embedding", "ReversibleEmbedding", "CategoryEncoding")
 
 

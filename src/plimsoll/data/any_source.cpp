@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "data/lookup/field_ids.h"
 #include "data/rows/decoded_rows.h"
 
 namespace plimsoll::data {
@@ -51,6 +52,13 @@ Bytes image_bytes(const Port& port, int threads) {
   return decoded_bytes(elements_of(port), resizing, decoding);
 }
 
+// What a table takes of an input that the model looks up: its vocabulary, and a row at a time.
+Bytes lookup_bytes(const Port& port) {
+  if (port.lookup == nullptr) return {};
+  const int64_t row = elements_of(port) * static_cast<int64_t>(sizeof(double));
+  return Bytes(FieldIds::bytes_for(*port.lookup) + row);
+}
+
 }  // namespace
 
 AnySource largest_usual_source(std::span<const Port> inputs, std::span<const Port> outputs,
@@ -73,6 +81,10 @@ AnySource largest_usual_source(std::span<const Port> inputs, std::span<const Por
   if (folders) {
     source.opened = kNames;
     source.held = max(arrays, images + kNames);
+  }
+  for (const Port& port : inputs) {
+    source.held += lookup_bytes(port);
+    source.opened += lookup_bytes(port);
   }
   return source;
 }

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/shape.h"
 #include "data/image/mask_rows.h"
+#include "data/lookup/looked_up_rows.h"
 #include "data/open_forms.h"
 #include "data/open_inputs.h"
 #include "data/rows/named_arrays.h"
@@ -102,6 +103,33 @@ void open_targets(const DatasetOptions& options, Dataset& dataset) {
   }
 }
 
+// Whole numbers that the model looks up, of data that are no table: a table's are looked up as it
+// is read.
+void look_up_numbers(const DatasetOptions& options, Dataset& dataset) {
+  for (size_t i = 0; i < std::min(options.inputs.size(), dataset.features.size()); ++i) {
+    const Port& port = options.inputs[i];
+    dataset.looked_up = dataset.looked_up || port.lookup != nullptr;
+    const bool from_table = (i < dataset.parts.size() ? dataset.parts[i].csv : dataset.csv) != nullptr;
+    if (port.lookup == nullptr || from_table) continue;
+    std::shared_ptr<RowSource>& source = dataset.features[i];
+    if (port.lookup->takes_text) {
+      throw Error(ErrorKind::kData,
+                  fmt::format("{}: expected a table (.csv) with a column of text for the input {}, "
+                              "which layer {} looks up, received {}. Write the text to a table.",
+                              source->origin(), port.name, port.lookup->layer, dataset.form));
+    }
+    source = look_up_rows(std::move(source), std::make_shared<FieldIds>(port.lookup));
+  }
+}
+
+void refuse_windows_of_lookups(const DatasetOptions& options) {
+  const auto looks_up = [](const Port& port) { return port.lookup != nullptr; };
+  if (options.window == 0 || std::ranges::none_of(options.inputs, looks_up)) return;
+  throw Error(ErrorKind::kConfig,
+              "--window: expected a model that is trained on numbers, received one that looks "
+              "values up. Leave the option out.");
+}
+
 }  // namespace
 
 Shuffle Dataset::usual_shuffle() const {
@@ -115,19 +143,19 @@ int64_t Dataset::row_count() const {
 }
 
 Bytes Dataset::resident_bytes() const {
-  Bytes total;
+  Bytes total = tables;
   for (const RowSource* source : all_sources(*this)) total += source->resident_bytes();
   return vocabulary == nullptr ? total : total + vocabulary->resident_bytes();
 }
 
 Bytes Dataset::opened_bytes() const {
-  Bytes total;
+  Bytes total = tables;
   for (const RowSource* source : all_sources(*this)) total += source->opened_bytes();
   return vocabulary == nullptr ? total : total + vocabulary->resident_bytes();
 }
 
 Bytes Dataset::held_bytes() const {
-  Bytes total = vocabulary == nullptr ? Bytes() : vocabulary->resident_bytes();
+  Bytes total = tables + (vocabulary == nullptr ? Bytes() : vocabulary->resident_bytes());
   for (const RowSource* source : all_sources(*this)) {
     total += min(source->resident_bytes(), source->opened_bytes() + kMostMade);
   }
@@ -176,6 +204,7 @@ void Dataset::check_rows() const {
 
 Dataset open_dataset(const DatasetOptions& options, const Dataset* like) {
   const MemoryTag tag(MemoryPart::kData);
+  refuse_windows_of_lookups(options);
   Dataset dataset;
   if (has_input_paths(options)) {
     open_inputs(options, like, dataset);
@@ -185,6 +214,7 @@ Dataset open_dataset(const DatasetOptions& options, const Dataset* like) {
     open_targets(options, dataset);
     open_windows(options, dataset);
   }
+  look_up_numbers(options, dataset);
   if (!options.weights.empty()) {
     dataset.weights = {open_column(options.weights, options.spill_directory, dataset)};
   }

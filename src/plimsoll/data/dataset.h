@@ -45,6 +45,9 @@ struct Dataset {
   std::vector<std::string> notes{};  // of what was not done as asked, for the user
   // Where each input has a path of its own: what is known of each.
   std::vector<Dataset> parts{};
+  // It was opened for a model that looks values up: they are looked up already.
+  bool looked_up = false;
+  Bytes tables{};  // vocabularies that none of the sources counts
 
   // What a shuffle is where the user names none: blocks beyond kFullShuffleBytes of data in one
   // file, full below. It depends on the data alone, so that a limit never changes the result.

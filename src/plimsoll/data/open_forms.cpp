@@ -102,9 +102,10 @@ void open_table(const DatasetOptions& options, const Dataset* like, Dataset& dat
       known ? sources.opening_peak
             : max(dataset.csv->opening_peak, dataset.csv->resident_bytes() + sources.opening_peak);
   take_notes(sources.notes, dataset);
+  if (!sources.counts_schema) dataset.tables = dataset.csv->resident_bytes();
   dataset.form = "CSV";
   dataset.file_bytes = Bytes(file->size());
-  dataset.features.push_back(std::move(sources.features));
+  for (auto& rows : sources.features) dataset.features.push_back(std::move(rows));
   if (sources.labels) dataset.targets.push_back(std::move(sources.labels));
 }
 
@@ -369,7 +370,7 @@ std::unique_ptr<RowSource> open_column(const std::string& path, const std::strin
   take_notes(schema->notes, dataset);
   CsvSources sources = open_csv(file, schema, false, options);
   dataset.note_opening(max(schema->opening_peak, schema->resident_bytes() + sources.opening_peak));
-  return std::move(sources.features);
+  return std::move(sources.features.front());
 }
 
 void open_windows(const DatasetOptions& options, Dataset& dataset) {

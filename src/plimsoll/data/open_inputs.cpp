@@ -36,6 +36,7 @@ void open_inputs(const DatasetOptions& options, const Dataset* like, Dataset& da
     own.labels = port.path;  // none of its columns is a label
     own.sample_shape = port.sample_shape;
     own.inputs.clear();
+    if (port.lookup != nullptr) own.inputs = {{.name = port.name, .lookup = port.lookup}};
     own.outputs.clear();
     Dataset part;
     open_form(own, like != nullptr && i < like->parts.size() ? &like->parts[i] : nullptr, part);
@@ -43,6 +44,7 @@ void open_inputs(const DatasetOptions& options, const Dataset* like, Dataset& da
     dataset.note_opening(part.opening_peak);
     dataset.features.push_back(part.features.front());
     dataset.file_bytes += part.file_bytes;
+    dataset.tables += part.tables;
     dataset.sorted_by_class |= part.sorted_by_class;
     if (dataset.form.find(part.form) == std::string::npos) {
       dataset.form += (dataset.form.empty() ? "" : " and ") + part.form;

@@ -144,6 +144,22 @@ std::shared_ptr<data::Dataset> open_paths(const DataPaths& paths, const layers::
   return dataset;
 }
 
+std::shared_ptr<const InputLookup> lookup_of(const layers::Model& model,
+                                             const layers::ModelPort& port) {
+  return model.layer(model.calls()[port.tensor.call.index()].layer).input_lookup();
+}
+
+// Data that somebody opened are numbers, and whether they were looked up nobody can tell.
+void refuse_lookups(const layers::Model& model) {
+  for (const layers::ModelPort& port : model.inputs()) {
+    const auto lookup = lookup_of(model, port);
+    if (lookup == nullptr) continue;
+    throw Error(ErrorKind::kModel,
+                "[" + port.name + "] expected an input of numbers, received one that " +
+                    lookup->class_name + " looks up. Name a file of data, or look the values up first.");
+  }
+}
+
 // Refuses shapes before anybody waits for a plan.
 void check_shapes(const OpenedData& opened, const layers::Model& model,
                   const layers::CompileOptions& compile) {
@@ -165,7 +181,9 @@ void name_ports(const layers::Model& model, const layers::CompileOptions& compil
   for (const layers::ModelPort& port : model.inputs()) {
     std::vector<int64_t> shape = port.type.shape.at(1);
     shape.erase(shape.begin());
-    options.inputs.push_back({port.name, std::move(shape)});
+    options.inputs.push_back({.name = port.name,
+                              .sample_shape = std::move(shape),
+                              .lookup = lookup_of(model, port)});
   }
   const std::vector<layers::Config>& losses = compile.losses;
   for (size_t i = 0; i < model.outputs().size(); ++i) {
@@ -230,6 +248,7 @@ std::shared_ptr<data::Dataset> open_data(const DataRequest& request, const layer
                                          const layers::CompileOptions& compile, bool labels,
                                          Listener& listener, const data::Dataset* like) {
   const MemoryTag tag(MemoryPart::kData);
+  if (request.opened != nullptr && !request.opened->looked_up) refuse_lookups(model);
   // A copy shares the sources: what this run adds to it, weights and parts, is its own.
   if (request.opened != nullptr) return std::make_shared<data::Dataset>(*request.opened);
   return open_paths(request.paths, model, compile, labels, listener, like);

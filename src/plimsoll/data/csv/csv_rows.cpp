@@ -1,8 +1,10 @@
 #include "data/csv/csv_rows.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "base/suggest.h"
 #include "codec/csv.h"
 #include "codec/number_format.h"
+#include "data/lookup/looked_up_rows.h"
 #include "data/rows/array_rows.h"
 
 namespace plimsoll::data {
@@ -32,6 +35,8 @@ class Converter {
   bool has_label() const { return has_label_; }
   std::vector<std::string> notes() const;
   Bytes peak() const { return peak_; }
+  // The rows of an input of text; null: it is another.
+  std::unique_ptr<RowSource> take_texts(size_t input);
 
  private:
   bool is_label(size_t index) const { return static_cast<int>(index) == schema_.label; }
@@ -42,6 +47,15 @@ class Converter {
   double cell(const codec::CsvReader& reader, size_t index, std::string_view field) const;
   double missing(const codec::CsvReader& reader, size_t index, const std::string& what,
                  const std::string& next_step) const;
+  double looked_up(const codec::CsvReader& reader, size_t index, std::string_view field) const;
+  int64_t integer_id(const codec::CsvReader& reader, size_t index, std::string_view field) const;
+  void open_texts(const std::string& folder);
+  void add_texts(std::span<const std::string_view> fields);
+  // Where a column stands in a record of the file.
+  size_t place_of(size_t index) const {
+    const bool behind = !has_label_ && schema_.label >= 0 && static_cast<int>(index) > schema_.label;
+    return index - (behind ? 1 : 0);
+  }
   void flush(File& out);
 
   std::shared_ptr<const codec::FileReader> file_;
@@ -54,7 +68,38 @@ class Converter {
   int64_t written_ = 0;
   Bytes peak_;
   std::vector<double> cells_;
+  std::vector<std::unique_ptr<TokenWriter>> texts_;  // by input; null: none of text
+  std::vector<std::string_view> strings_;            // of one sample
 };
+
+bool is_text(const CsvSchema& schema, size_t input) {
+  const std::vector<size_t>& columns = schema.inputs[input];
+  const FieldIds* ids = columns.empty() ? nullptr : schema.columns[columns.front()].ids.get();
+  return ids != nullptr && ids->lookup().kind == InputLookup::Kind::kText;
+}
+
+void Converter::open_texts(const std::string& folder) {
+  texts_.resize(schema_.inputs.size());
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    if (!is_text(schema_, i)) continue;
+    texts_[i] =
+        std::make_unique<TokenWriter>(schema_.columns[schema_.inputs[i].front()].ids, folder);
+  }
+}
+
+void Converter::add_texts(std::span<const std::string_view> fields) {
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    if (texts_[i] == nullptr) continue;
+    strings_.clear();
+    for (const size_t index : schema_.inputs[i]) strings_.push_back(fields[place_of(index)]);
+    texts_[i]->add(strings_);
+  }
+}
+
+std::unique_ptr<RowSource> Converter::take_texts(size_t input) {
+  if (texts_[input] == nullptr) return nullptr;
+  return texts_[input]->finish(file_->name());
+}
 
 // Whether a field of the column stands for nothing.
 bool Converter::is_absent(size_t index, std::string_view field) const {
@@ -79,8 +124,54 @@ double Converter::missing(const codec::CsvReader& reader, size_t index, const st
                                             reader.line(), column.name, what, next_step));
 }
 
+// A whole number's id.
+int64_t Converter::integer_id(const codec::CsvReader& reader, size_t index,
+                              std::string_view field) const {
+  const FieldIds& ids = *schema_.columns[index].ids;
+  if (is_missing(field) && !schema_.fill.empty()) field = schema_.fill;
+  int64_t integer = 0;
+  const auto read = std::from_chars(field.data(), field.data() + field.size(), integer);
+  const bool whole = read.ec == std::errc() && read.ptr == field.data() + field.size();
+  double number = 0;
+  constexpr double kExact = 9007199254740992.0;  // 2^53: integers below it are exact
+  if (!whole) {
+    const bool given = codec::parse_number(field, number) && std::abs(number) < kExact &&
+                       (ids.lookup().takes_fractions || std::trunc(number) == number);
+    if (!given) {
+      throw Error(ErrorKind::kData,
+                  fmt::format("{}: line {}, column \"{}\": expected a whole number, which layer {} "
+                              "looks up, received {}. Fill missing values with a whole number, such "
+                              "as --fill 0.",
+                              file_->name(), reader.line(), schema_.columns[index].name,
+                              ids.lookup().layer,
+                              field.empty() ? "none" : "\"" + std::string(field) + "\""));
+    }
+    integer = static_cast<int64_t>(number);
+  }
+  if (!ids.lookup().takes_fractions) return ids.of_integer(integer);
+  return ids.of_integer(static_cast<int64_t>(whole ? static_cast<float>(integer)
+                                                   : static_cast<float>(number)));
+}
+
+// The id of a field that the model looks up; of a text's, which has several, 0.
+double Converter::looked_up(const codec::CsvReader& reader, size_t index,
+                            std::string_view field) const {
+  const CsvColumn& column = schema_.columns[index];
+  const InputLookup& lookup = column.ids->lookup();
+  if (lookup.kind == InputLookup::Kind::kText) return 0;
+  const int64_t id =
+      lookup.takes_text ? column.ids->of_text(field) : integer_id(reader, index, field);
+  if (id != FieldIds::kUnknown) return static_cast<double>(id);
+  throw Error(ErrorKind::kData,
+              fmt::format("{}: line {}, column \"{}\": expected one of the {} words of layer {}, "
+                          "which has no number for others (num_oov_indices=0), received \"{}\".",
+                          file_->name(), reader.line(), column.name,
+                          lookup.words.size() + lookup.integers.size(), lookup.layer, field));
+}
+
 double Converter::cell(const codec::CsvReader& reader, size_t index, std::string_view field) const {
   const CsvColumn& column = schema_.columns[index];
+  if (column.ids != nullptr) return looked_up(reader, index, field);
   if (is_absent(index, field)) {
     return missing(reader, index,
                    "expected a value, received " +
@@ -130,6 +221,7 @@ void Converter::take_record(const codec::CsvReader& reader) {
     cells_.push_back(wanted ? cell(reader, i, fields[at]) : 0);
     ++at;
   }
+  if (!texts_.empty()) add_texts(fields);
   ++rows_;
 }
 
@@ -174,6 +266,7 @@ ArrayPlace Converter::run(const std::string& folder) {
   codec::CsvDialect dialect = codec::find_dialect(*file_);
   dialect.delimiter = schema_.dialect.delimiter;
   codec::CsvReader reader(file_, dialect);
+  open_texts(folder);
   start(reader);
   while (reader.next()) {
     take_record(reader);
@@ -181,6 +274,7 @@ ArrayPlace Converter::run(const std::string& folder) {
   }
   flush(*out);
   peak_ = Bytes(reader.held_bytes() + static_cast<int64_t>(cells_.capacity() * sizeof(double)));
+  for (const auto& text : texts_) peak_ += Bytes(text == nullptr ? 0 : text->held_bytes());
   ArrayPlace place;
   place.file =
       std::make_shared<const codec::FileReader>(std::move(out), 0, written_, file_->name());
@@ -192,8 +286,10 @@ ArrayPlace Converter::run(const std::string& folder) {
 // How one column of the table appears among the numbers of a sample.
 struct Field {
   size_t column = 0;
+  size_t at = 0;         // where its numbers begin in the sample; fields may share them
   size_t width = 1;      // above 1: one number a category
   bool one_hot = false;  // of width numbers
+  bool counts = false;   // adds 1 where others mark with 1
   double shift = 0;
   double scale = 1;
 };
@@ -209,7 +305,9 @@ class TableRows final : public RowSource {
         stored_(stored),
         first_(first),
         columns_(table_->row_shape().front()) {
-    for (const Field& field : fields_) width_ += static_cast<int64_t>(field.width);
+    for (const Field& field : fields_) {
+      width_ = std::max(width_, static_cast<int64_t>(field.at + field.width));
+    }
     staged_rows_ = std::max<int64_t>(kStagingBytes / (columns_ * 8 + width_ * 8), 1);
     staged_rows_ = std::min(staged_rows_, table_->row_count());
     cells_.resize(static_cast<size_t>(staged_rows_ * columns_));
@@ -251,17 +349,18 @@ class TableRows final : public RowSource {
  private:
   void expand(int64_t row) {
     const double* cells = cells_.data() + row * columns_;
-    double* value = values_.data() + row * width_;
+    double* const values = values_.data() + row * width_;
+    std::fill_n(values, width_, 0.0);
     for (const Field& field : fields_) {
       const double cell = cells[field.column];
       if (!field.one_hot) {
-        *value++ = (cell - field.shift) * field.scale;
+        values[field.at] = (cell - field.shift) * field.scale;
         continue;
       }
-      std::fill_n(value, field.width, 0.0);
-      // One beyond the last category: none of them.
-      if (cell < static_cast<double>(field.width)) value[static_cast<size_t>(cell)] = 1;
-      value += field.width;
+      // One beyond the last category, and a number below 0: none of them.
+      if (cell < 0 || cell >= static_cast<double>(field.width)) continue;
+      double& value = values[field.at + static_cast<size_t>(cell)];
+      value = field.counts ? value + 1 : 1;
     }
   }
   [[noreturn]] void refuse(int64_t row, int64_t bad, DType dtype) const {
@@ -286,13 +385,33 @@ class TableRows final : public RowSource {
   std::vector<double> values_;
 };
 
-std::vector<Field> feature_fields(const CsvSchema& schema, const DatasetOptions& options) {
+// Fields of one input that looks its columns up.
+std::vector<Field> looked_up_fields(const InputLookup& lookup, const std::vector<size_t>& columns) {
+  using Encoding = InputLookup::Encoding;
   std::vector<Field> fields;
-  for (size_t i = 0; i < schema.columns.size(); ++i) {
+  const bool shared = lookup.encoding != Encoding::kIds && lookup.encoding != Encoding::kOneHot;
+  for (const size_t column : columns) {
+    Field field;
+    field.column = column;
+    field.one_hot = lookup.encoding != Encoding::kIds;
+    field.counts = lookup.encoding == Encoding::kCount;
+    if (field.one_hot) field.width = static_cast<size_t>(lookup.depth);
+    if (!shared) field.at = fields.size() * field.width;
+    fields.push_back(field);
+  }
+  return fields;
+}
+
+std::vector<Field> feature_fields(const CsvSchema& schema, const std::vector<size_t>& columns,
+                                  const DatasetOptions& options) {
+  std::vector<Field> fields;
+  size_t at = 0;
+  for (const size_t i : columns) {
     const CsvColumn& column = schema.columns[i];
     if (!column.used) continue;
     Field field;
     field.column = i;
+    field.at = at;
     if (column.text && options.categories == "onehot") {
       field.one_hot = true;
       field.width = column.categories.size();
@@ -300,9 +419,33 @@ std::vector<Field> feature_fields(const CsvSchema& schema, const DatasetOptions&
       field.shift = column.mean;
       field.scale = 1 / column.deviation;
     }
+    at += field.width;
     fields.push_back(field);
   }
   return fields;
+}
+
+// The features of one input. `first`: it counts the table that all share.
+std::unique_ptr<RowSource> rows_of_input(const std::shared_ptr<RowSource>& table,
+                                         const std::shared_ptr<const CsvSchema>& schema,
+                                         const std::vector<size_t>& columns,
+                                         const DatasetOptions& options, bool first) {
+  const FieldIds* ids = columns.empty() ? nullptr : schema->columns[columns.front()].ids.get();
+  if (ids != nullptr) {
+    const InputLookup& lookup = ids->lookup();
+    return std::make_unique<TableRows>(
+        table, schema, looked_up_fields(lookup, columns), lookup.output_shape,
+        lookup.encoding == InputLookup::Encoding::kIds ? DType::kInt64 : DType::kFloat32, first);
+  }
+  std::vector<Field> fields = feature_fields(*schema, columns, options);
+  if (fields.empty()) {
+    throw Error(ErrorKind::kData, table->origin() +
+                                      ": expected columns of features, received the label's "
+                                      "alone. Name others with --columns.");
+  }
+  const auto width = static_cast<int64_t>(fields.back().at + fields.back().width);
+  return std::make_unique<TableRows>(table, schema, std::move(fields), std::vector<int64_t>{width},
+                                     DType::kFloat32, first);
 }
 
 }  // namespace
@@ -316,19 +459,24 @@ CsvSources open_csv(const std::shared_ptr<const codec::FileReader>& file,
     throw Error(ErrorKind::kData, file->name() + ": expected rows with labels, received none.");
   }
   const std::shared_ptr<RowSource> table = make_array_rows(place);
-  std::vector<Field> fields = feature_fields(*schema, options);
-  if (fields.empty()) {
-    throw Error(ErrorKind::kData, file->name() +
-                                      ": expected columns of features, received the label's "
-                                      "alone. Name others with --columns.");
-  }
-  int64_t width = 0;
-  for (const Field& field : fields) width += static_cast<int64_t>(field.width);
   CsvSources sources;
   sources.notes = converter.notes();
   sources.opening_peak = converter.peak();
-  sources.features = std::make_unique<TableRows>(
-      table, schema, std::move(fields), std::vector<int64_t>{width}, DType::kFloat32, true);
+  std::vector<std::vector<size_t>> inputs = schema->inputs;
+  if (inputs.empty()) {
+    inputs.emplace_back(schema->columns.size());
+    std::iota(inputs.front().begin(), inputs.front().end(), size_t{0});
+  }
+  bool first = true;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::unique_ptr<RowSource> rows = schema->inputs.empty() ? nullptr : converter.take_texts(i);
+    if (rows == nullptr) {
+      rows = rows_of_input(table, schema, inputs[i], options, first);
+      first = false;
+    }
+    sources.features.push_back(std::move(rows));
+  }
+  sources.counts_schema = !first || (schema->label >= 0 && converter.has_label());
   if (schema->label < 0 || !converter.has_label()) return sources;
   const CsvColumn& label = schema->columns[static_cast<size_t>(schema->label)];
   Field field;
@@ -339,7 +487,7 @@ CsvSources open_csv(const std::shared_ptr<const codec::FileReader>& file,
   sources.labels = std::make_unique<TableRows>(
       table, schema, std::vector<Field>{field},
       field.one_hot ? std::vector<int64_t>{classes} : std::vector<int64_t>{},
-      label.text ? DType::kInt32 : DType::kFloat32, false);
+      label.text ? DType::kInt32 : DType::kFloat32, first);
   return sources;
 }
 

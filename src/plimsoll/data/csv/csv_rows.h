@@ -9,6 +9,9 @@
 //
 //   39, State-gov, <=50K    →    [39, 7, 0]    →    x = [39, 0 0 0 0 0 0 0 1 0], y = 0
 //
+// Where the model looks values up, what it finds is in that file: the number of a word, and in a
+// file beside it the numbers of a text's tokens.
+//
 // A table of at most 256 KiB is kept in memory. Memory while parsing: two buffers of up to 1 MiB.
 
 #include <memory>
@@ -22,8 +25,9 @@ namespace plimsoll::data {
 
 struct CsvSources {
   Bytes opening_peak{};  // the most that converting held
-  std::unique_ptr<RowSource> features;
+  std::vector<std::unique_ptr<RowSource>> features;  // one, or one for each of the schema's inputs
   std::unique_ptr<RowSource> labels;  // null where no column is the label
+  bool counts_schema = true;  // one of them counts what the schema holds
   std::vector<std::string> notes;     // of rows that were left out
 };
 

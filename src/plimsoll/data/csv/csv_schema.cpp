@@ -13,6 +13,7 @@
 #include "base/suggest.h"
 #include "codec/csv.h"
 #include "data/csv/csv_survey.h"
+#include "data/rows/named_arrays.h"
 
 namespace plimsoll::data {
 namespace {
@@ -50,6 +51,10 @@ class Inference {
   void take_names(codec::CsvReader& reader);
   void choose_columns();
   void choose_label();
+  bool has_inputs() const;
+  bool names_input(size_t index) const;
+  void place_inputs();
+  void place_input(size_t input, std::vector<size_t> columns);
   int find_column(const std::string& wanted, const char* option) const;
   bool is_label(size_t index) const { return static_cast<int>(index) == schema_.label; }
   bool is_wanted(size_t index) const { return schema_.columns[index].used || is_label(index); }
@@ -97,6 +102,9 @@ bool Inference::first_is_header(codec::CsvReader& reader) {
   if (options_.header == "no") return false;
   double ignored = 0;
   const std::span<const std::string_view> fields = reader.fields();
+  for (const Port& port : options_.inputs) {
+    if (has_inputs() && std::ranges::find(fields, port.name) != fields.end()) return true;
+  }
   const auto unmarked = static_cast<StyleSet>(
       styles_ & (style_bit(NumberStyle::kPlain) | style_bit(NumberStyle::kDecimalComma) |
                  style_bit(NumberStyle::kThousands)));  // "50%" may well be a name
@@ -177,10 +185,12 @@ void Inference::choose_label() {
   if (!options_.label_column.empty()) {
     schema_.label = find_column(options_.label_column, "--label-column");
   } else if (options_.labels.empty() && columns.size() > 1) {
-    schema_.label = static_cast<int>(columns.size()) - 1;
+    if (!names_input(columns.size() - 1)) schema_.label = static_cast<int>(columns.size()) - 1;
     for (const std::string_view usual : {"y", "class", "target", "label"}) {
       for (size_t i = 0; i < columns.size(); ++i) {
-        if (lower(columns[i].name) == usual) schema_.label = static_cast<int>(i);
+        if (lower(columns[i].name) == usual && !names_input(i)) {
+          schema_.label = static_cast<int>(i);
+        }
       }
     }
   }
@@ -205,11 +215,86 @@ void Inference::choose_columns() {
     }
     may_be_index_ = false;
   }
+  if (has_inputs()) place_inputs();
   may_be_index_ = may_be_index_ && columns.front().used;
   schema_.wants_labels = options_.labels_wanted;
   schema_.leaves_out_unlabelled = schema_.label >= 0 && !schema_.fill.empty() &&
                                   schema_.wants_labels && options_.window == 0 &&
                                   !columns[label].used;
+}
+
+// Whether columns are told apart by the model's inputs.
+bool Inference::has_inputs() const {
+  return options_.inputs.size() > 1 ||
+         (!options_.inputs.empty() && options_.inputs.front().lookup != nullptr);
+}
+
+bool Inference::names_input(size_t index) const {
+  return has_inputs() && std::ranges::find(options_.inputs, schema_.columns[index].name,
+                                           &Port::name) != options_.inputs.end();
+}
+
+void Inference::place_input(size_t input, std::vector<size_t> columns) {
+  const Port& port = options_.inputs[input];
+  if (port.lookup != nullptr) {
+    const auto wanted = static_cast<size_t>(port.lookup->input_elements());
+    if (columns.size() != wanted) {
+      std::vector<std::string> names;
+      for (const size_t index : columns) names.push_back(schema_.columns[index].name);
+      throw Error(ErrorKind::kData,
+                  fmt::format("{}: expected {} for the input {}, received {} ({}). Name them with "
+                              "--columns, or call the column as the input is called.",
+                              file_->name(),
+                              wanted == 1 ? "one column" : fmt::format("{} columns", wanted),
+                              port.name, columns.size(), list_names(names)));
+    }
+    const auto ids = std::make_shared<FieldIds>(port.lookup);
+    for (const size_t index : columns) schema_.columns[index].ids = ids;
+  }
+  schema_.inputs[input] = std::move(columns);
+}
+
+// Columns called as inputs are theirs; one input without takes the others.
+void Inference::place_inputs() {
+  const std::vector<Port>& inputs = options_.inputs;
+  std::vector<CsvColumn>& columns = schema_.columns;
+  schema_.inputs.resize(inputs.size());
+  std::vector<size_t> open;
+  std::vector<size_t> left;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto named = std::ranges::find(columns, inputs[i].name, &CsvColumn::name);
+    if (named == columns.end()) {
+      open.push_back(i);
+      continue;
+    }
+    const auto index = static_cast<size_t>(named - columns.begin());
+    if (is_label(index)) {
+      throw Error(ErrorKind::kConfig, fmt::format("--label-column: expected a column that is no "
+                                                  "input of the model, received {}.",
+                                                  quoted(named->name)));
+    }
+    place_input(i, {index});
+  }
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const bool counter = i == 0 && may_be_index_;  // it has no name that an input could have
+    if (columns[i].used && !counter && !names_input(i)) left.push_back(i);
+  }
+  if (open.size() == 1) {
+    place_input(open.front(), left);
+  } else if (!open.empty()) {
+    std::vector<std::string> names;
+    for (const CsvColumn& column : columns) names.push_back(column.name);
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: expected a column for each of the model's inputs {}, received {} "
+                            "without {} and {}. Give each input a file of its own: --data "
+                            "NAME=PATH.",
+                            file_->name(), names_of(inputs), list_names(names),
+                            inputs[open[0]].name, inputs[open[1]].name));
+  }
+  for (CsvColumn& column : columns) column.used = false;
+  for (const std::vector<size_t>& input : schema_.inputs) {
+    for (const size_t index : input) columns[index].used = true;
+  }
 }
 
 bool Inference::fills(size_t index) const {
@@ -218,6 +303,7 @@ bool Inference::fills(size_t index) const {
 }
 
 void Inference::take_field(const codec::CsvReader& reader, size_t index, std::string_view field) {
+  if (schema_.columns[index].ids != nullptr) return;  // whatever it says
   if (is_missing(field)) {
     if (!fills(index)) refuse_missing(reader.line(), index, field);
     return;
@@ -442,6 +528,12 @@ Bytes CsvSchema::resident_bytes() const {
     bytes += heap_bytes(column.name) +
              static_cast<int64_t>(column.categories.capacity() * sizeof(std::string));
     for (const std::string& category : column.categories) bytes += heap_bytes(category);
+  }
+  std::set<const FieldIds*> counted;
+  for (const CsvColumn& column : columns) {
+    if (column.ids != nullptr && counted.insert(column.ids.get()).second) {
+      bytes += column.ids->held_bytes();
+    }
   }
   return Bytes(bytes);
 }

@@ -11,6 +11,10 @@
 // is a comment that has as many names. Missing values are refused with line and column unless there
 // is something to fill in. A first column without a name that counts the rows is left out. What is
 // held is bounded: 10,000 categories a column, 8 MiB in all.
+//
+// A model of several inputs takes the columns that are called as they are; one input that has no
+// column of its name takes what is left. Columns whose values the model looks up in a vocabulary of
+// its own have no categories: their fields are taken as they are written (lookup/field_ids.h).
 
 #include <cstdint>
 #include <memory>
@@ -21,6 +25,7 @@
 #include "codec/byte_reader.h"
 #include "codec/csv.h"
 #include "data/csv/csv_values.h"
+#include "data/lookup/field_ids.h"
 #include "data/rows/dataset_options.h"
 
 namespace plimsoll::data {
@@ -33,6 +38,7 @@ struct CsvColumn {
   std::vector<std::string> categories;      // sorted; of text
   double mean = 0;                          // of numbers
   double deviation = 1;                     // standard deviation; 1 where all numbers are equal
+  std::shared_ptr<FieldIds> ids{};          // of what the model looks up; null: nothing
   friend bool operator==(const CsvColumn&, const CsvColumn&) = default;
 };
 
@@ -40,6 +46,8 @@ struct CsvSchema {
   codec::CsvDialect dialect;
   bool header = false;  // of the first record
   std::vector<CsvColumn> columns;
+  // Columns of each of the model's inputs; empty: all that are used are those of one.
+  std::vector<std::vector<size_t>> inputs;
   int label = -1;                  // index of the label's column; -1: the labels are elsewhere
   int64_t rows = 0;                // records without the header
   std::string fill;                // as in DatasetOptions

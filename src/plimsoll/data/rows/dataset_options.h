@@ -7,11 +7,13 @@
 // ignored.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/input_lookup.h"
 
 namespace plimsoll::data {
 
@@ -22,6 +24,9 @@ struct Port {
   bool class_numbers = false;  // labels name one of the last axis's classes
   std::string path{};  // of its samples or labels; empty: they lie in a file with the others'
   std::optional<int64_t> ignored_class{};  // a class number beside those
+  // What becomes of an input's strings or whole numbers; null: nothing. `sample_shape` is what
+  // it gives.
+  std::shared_ptr<const InputLookup> lookup{};
   friend bool operator==(const Port&, const Port&) = default;
 };
 

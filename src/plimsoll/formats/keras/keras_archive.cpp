@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "base/input_lookup.h"
 #include "base/spill_folder.h"
 #include "codec/hdf5/hdf5_reader.h"
 #include "codec/hdf5/hdf5_writer.h"
@@ -25,6 +26,8 @@ namespace {
 constexpr std::string_view kConfig = "config.json";
 constexpr std::string_view kMetadata = "metadata.json";
 constexpr std::string_view kWeights = "model.weights.h5";
+// A vocabulary of the largest size that is read, and the ends of its lines.
+constexpr int64_t kMaxAssetBytes = InputLookup::kMostWordBytes + InputLookup::kMostWords * 2;
 
 constexpr std::array<std::string_view, 5> kCodeEndings = {".pkl", ".pickle", ".py", ".pyc", ".npz"};
 
@@ -137,8 +140,13 @@ LoadedModel load_keras_archive(std::shared_ptr<const codec::FileReader> file,
   const std::string origin = zip.name() + "/" + std::string(kConfig);
   const layers::Config config =
       parse_json(zip.read_text(*zip.find(kConfig), kMaxJsonBytes), origin);
-  LoadedModel loaded{read_architecture(config, zip.name(), options.input_shapes), std::nullopt,
-                     nullptr, nullptr};
+  const Assets assets = [&](const std::string& path) -> std::optional<std::string> {
+    const codec::ZipEntry* entry = zip.find("assets/" + path);
+    if (entry == nullptr) return std::nullopt;
+    return zip.read_text(*entry, kMaxAssetBytes);
+  };
+  LoadedModel loaded{read_architecture(config, zip.name(), options.input_shapes, &assets),
+                     std::nullopt, nullptr, nullptr};
   if (const layers::Config* compile = config.find("compile_config")) {
     loaded.compile = read_compile(*compile, loaded.model, zip.name());
   }

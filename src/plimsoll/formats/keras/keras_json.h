@@ -13,6 +13,8 @@
 //      "input_layers": [[layer, call, tensor], …], "output_layers": […]}}
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,9 +31,13 @@ constexpr int64_t kMaxTensors = 100'000;
 // inputs: the others as the file says. They fill in what a file leaves open ([null, null, 3]).
 using InputShapes = std::vector<std::vector<int64_t>>;
 
-// `origin` names the file in messages. Throws kModel.
+// Reads a file that Keras keeps beside the configuration ("layers/string_lookup/vocabulary.txt");
+// none: it is not there. Bounds what it reads.
+using Assets = std::function<std::optional<std::string>(const std::string& path)>;
+
+// `origin` names the file in messages; `assets`: null where there are none. Throws kModel.
 layers::Model read_architecture(const layers::Config& json, const std::string& origin,
-                                const InputShapes& shapes = {});
+                                const InputShapes& shapes = {}, const Assets* assets = nullptr);
 
 // {"module", "class_name", "config", "registered_name"}: what `to_json` gives but for the training
 // configuration. Layers stand in the order in which Keras will list them (keras_order.h).

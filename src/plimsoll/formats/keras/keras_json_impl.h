@@ -2,9 +2,11 @@
 
 // What the readers of Sequential and Functional models share. Internal to formats.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "formats/keras/keras_json.h"
 #include "layers/config/config.h"
 #include "layers/model/model.h"
 
@@ -25,8 +27,13 @@ struct LayerEntry {
 // Where messages come from, and the checks that every layer passes.
 class JsonSource {
  public:
-  explicit JsonSource(const std::string& origin) : origin_(origin) {}
+  explicit JsonSource(const std::string& origin, const Assets* assets = nullptr)
+      : origin_(origin), assets_(assets) {}
   const std::string& origin() const { return origin_; }
+  // The text of a file beside the configuration, such as a layer's vocabulary; none: there is none.
+  std::optional<std::string> asset(const std::string& path) const {
+    return assets_ == nullptr ? std::nullopt : (*assets_)(path);
+  }
 
   // "<file>: [<where>] expected …, received …. <next step>"; `where` may be empty.
   [[noreturn]] void refuse(std::string_view where, const std::string& expected,
@@ -43,6 +50,7 @@ class JsonSource {
 
  private:
   const std::string& origin_;
+  const Assets* assets_;
 
   EntryKind check_origin_of_class(const layers::Config& entry, const LayerEntry& read) const;
   void check_precision(const LayerEntry& read) const;

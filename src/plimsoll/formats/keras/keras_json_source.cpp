@@ -114,6 +114,8 @@ LayerEntry JsonSource::read_entry(const Config& entry, size_t position) const {
   }
   read.config = *config;
   if (!read.name.empty()) read.config.set("name", read.name);
+  // Words and integers that are looked up measure nothing; the layer bounds its own options.
+  if (layers::layer_traits(read.class_name).looks_up) return read;
   check_precision(read);
   check_numbers(read.config, "", where);
   return read;

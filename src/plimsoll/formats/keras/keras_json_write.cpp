@@ -140,10 +140,19 @@ class TreeWriter {
       const TreeTensor& tensor = call.inputs[i];
       const TreeCall& maker = tree.nodes[tensor.node].calls[tensor.call];
       const layers::ValueType& type = maker.output_types.at(static_cast<size_t>(tensor.output));
+      Config shape = shape_of(type);
+      Config dtype(std::string(to_string(type.dtype)));
+      // An input that is looked up gives something else than it takes.
+      const TreeNode& node = tree.nodes[tensor.node];
+      const Config* taken = node.config.find("dtype");
+      if (node.class_name == layers::kInputLayer && taken != nullptr && *taken == Config("string")) {
+        shape = node.config.at("batch_shape");
+        dtype = *taken;
+      }
       return Config(Config::Object{
           {"class_name", Config("__keras_tensor__")},
-          {"config", Config(Config::Object{{"shape", shape_of(type)},
-                                           {"dtype", Config(std::string(to_string(type.dtype)))},
+          {"config", Config(Config::Object{{"shape", std::move(shape)},
+                                           {"dtype", std::move(dtype)},
                                            {"keras_history", history(tensor)}})}});
     };
     // Arguments may hold whole constants: moved, where a list in braces would copy them.

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <queue>
 #include <utility>
 
 #include "base/error.h"
 #include "base/format.h"
+#include "formats/keras/keras_lookups.h"
 #include "formats/keras/keras_operators.h"
 #include "formats/keras/keras_order.h"
 #include "formats/keras/keras_tree.h"
@@ -94,6 +96,7 @@ class TreeExpander {
 
   Model expand(ModelTree tree) {
     if (tree.sequential) add_sequential_input(tree);
+    lookups_ = find_lookups(tree, source_);
     Level top{std::move(tree), ""};
     prepare(top, true, true);
     run_top(top);
@@ -119,18 +122,21 @@ class TreeExpander {
         prepare(*level.models.back(), trainable, false);
       } else if (!is_input(node) || top) {
         node.layer = level.prefix + node.name;
-        level.layers.back() = add_layer(node);
+        level.layers.back() = add_layer(node, level.layers.size() - 1);
         if (!trainable) model_.set_trainable(node.layer, false);
       }
     }
     if (!level.tree.sequential) level.steps = tree_steps(level.tree, source_);
   }
 
-  LayerId add_layer(const TreeNode& node) {
+  // `position` is that of the node in its model.
+  LayerId add_layer(const TreeNode& node, size_t position) {
     return with_context("while reading " + source_.origin(), [&] {
       if (is_operator(node)) return model_.add_layer(layers::kOperation, operator_config(node));
       Config config = is_input(node) ? fixed_input(node) : node.config;
       config.set("name", node.layer);
+      const auto lookup = lookups_.find(position);
+      if (is_input(node) && lookup != lookups_.end()) config.set("lookup", lookup->second);
       return model_.add_layer(node.class_name, config);
     });
   }
@@ -196,6 +202,10 @@ class TreeExpander {
     input.config = Config::Object{{"batch_shape", std::move(shape)}};
     if (!tree.nodes.empty() && reads_numbers(tree.nodes.front())) {
       input.config.set("dtype", "int32");
+    }
+    if (!tree.nodes.empty() && layers::layer_traits(tree.nodes.front().class_name).looks_up) {
+      const bool integers = tree.nodes.front().config.find("vocabulary_dtype") != nullptr;
+      input.config.set("dtype", integers ? "int64" : "string");
     }
     input.config.set("name", input.name);
     tree.nodes.insert(tree.nodes.begin(), std::move(input));
@@ -404,6 +414,7 @@ class TreeExpander {
   const InputShapes& shapes_;
   const JsonSource& source_;
   Model model_;
+  std::map<size_t, Config> lookups_;  // by the top model's inputs
   size_t input_count_ = 0;
   int depth_ = 0;
 };

@@ -1,6 +1,8 @@
 #include "formats/keras/live_model.h"
 
+#include "base/error.h"
 #include "base/format.h"
+#include "base/input_lookup.h"
 #include "formats/json_text.h"
 #include "formats/keras/keras_compile.h"
 #include "formats/keras/keras_json.h"
@@ -14,6 +16,14 @@ LiveModel read_live_model(const std::string& config, const std::string& origin) 
   LiveModel live{read_architecture(parsed, origin), std::nullopt};
   if (const layers::Config* compile = parsed.find("compile_config")) {
     live.compile = read_compile(*compile, live.model, origin);
+  }
+  for (const layers::ModelPort& port : live.model.inputs()) {
+    const layers::Layer& input = live.model.layer(live.model.calls()[port.tensor.call.index()].layer);
+    if (input.input_lookup() == nullptr) continue;
+    throw Error(ErrorKind::kModel,
+                "[" + input.input_lookup()->layer + "] expected a layer that trains on numbers, received " +
+                    input.input_lookup()->class_name +
+                    ", which Keras does not run here. Look the values up first.");
   }
   return live;
 }

@@ -1,6 +1,9 @@
 // InputLayer: where a model's features come in. It computes nothing.
 
+#include <utility>
+
 #include "layers/kinds/all_layers.h"
+#include "layers/kinds/input_lookup.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -18,7 +21,12 @@ class InputLayer final : public Layer {
       shape = dims;
     }
     type_.shape = read_shape(reader, reader.value("batch_shape", shape));
-    type_.dtype = read_dtype(reader);
+    const Config looked_up = reader.legacy("lookup");
+    if (looked_up.is_null()) {
+      type_.dtype = read_dtype(reader);
+    } else {
+      look_up(reader, looked_up);
+    }
     reader.refuse_unless_empty("sparse", "Give dense data.");
     reader.refuse_unless_empty("ragged", "Pad the samples to one size.");
     reader.refuse_unless_empty("optional", "Give the input always.");
@@ -27,6 +35,7 @@ class InputLayer final : public Layer {
   }
 
   std::optional<ValueType> input_type() const override { return type_; }
+  std::shared_ptr<const InputLookup> input_lookup() const override { return lookup_; }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId>) const override {
     context.refuse("to be fed", "a call", "An InputLayer stands at the start of a model.");
@@ -76,7 +85,25 @@ class InputLayer final : public Layer {
                   "Convert the data first.");
   }
 
+  // The layer behind the input says what the input gives: {"class_name": …, "config": …}.
+  void look_up(ConfigReader& reader, const Config& layer) {
+    std::vector<int64_t> shape;
+    for (const Dim& dim : type_.shape.dims()) {
+      if (!dim.of_batch) shape.push_back(dim.count);
+    }
+    const Config dtype = reader.value("dtype", "float32");
+    const bool text = dtype.is_string() && dtype.as_string() == "string";
+    const bool fractions = !text && read_dtype(reader) == DType::kFloat32;
+    lookup_ = make_input_lookup(layer, std::move(shape), text, fractions);
+    std::vector<Dim> dims = {Dim::batch()};
+    for (const int64_t size : lookup_->output_shape) dims.push_back(Dim::constant(size));
+    type_.shape = Shape(std::move(dims));
+    type_.dtype =
+        lookup_->encoding == InputLookup::Encoding::kIds ? DType::kInt64 : DType::kFloat32;
+  }
+
   ValueType type_;
+  std::shared_ptr<const InputLookup> lookup_;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ struct Entry {
 using enum CallForm;
 using enum MaskUse;
 
+constexpr LayerTraits kLooksUp{.looks_up = true};
 constexpr LayerTraits kSpatialDropout{.masks = kPasses, .says_trainable = false};
 
 // Sorted by class name.
@@ -80,8 +81,10 @@ constexpr std::array kLayers = {
     Entry{"GroupQueryAttention",
           make_grouped_query_attention,
           {.masks = kPasses, .calls = kWithMore, .code_name = "GroupedQueryAttention"}},
+    Entry{"Hashing", make_hashing, kLooksUp},
     Entry{"Identity", make_identity, {.masks = kPasses}},
     Entry{"InputLayer", make_input_layer},
+    Entry{"IntegerLookup", make_integer_lookup, kLooksUp},
     Entry{"LSTM", make_lstm, {.calls = kWithMore}},
     Entry{"LayerNormalization", make_layer_normalization, {.masks = kPasses}},
     Entry{"LeakyReLU", make_leaky_re_lu, {.masks = kPasses}},
@@ -143,7 +146,9 @@ constexpr std::array kLayers = {
     Entry{"SpatialDropout2D", make_spatial_dropout2d, kSpatialDropout},
     Entry{"SpatialDropout3D", make_spatial_dropout3d, kSpatialDropout},
     Entry{"SpectralNormalization", make_spectral_normalization, {.lists_inner_kernel = true}},
+    Entry{"StringLookup", make_string_lookup, kLooksUp},
     Entry{"Subtract", make_subtract, {.masks = kMerges}},
+    Entry{"TextVectorization", make_text_vectorization, kLooksUp},
     Entry{"TimeDistributed", make_time_distributed, {.masks = kPasses, .calls = kWithMask}},
     Entry{"UnitNormalization", make_unit_normalization, {.masks = kPasses}},
     Entry{"UpSampling1D", make_up_sampling1d},
@@ -157,7 +162,6 @@ constexpr std::array kLayers = {
 using Refusal = RefusedLayer;
 
 constexpr std::string_view kNotHere = "this version of Plimsoll does not train it";
-constexpr std::string_view kOutside = "it works on data that is no numbers yet, or on Python code";
 constexpr std::string_view kWrapped = "inside of a layer a model stands in TimeDistributed only";
 
 constexpr std::array kRefusals = {
@@ -167,10 +171,6 @@ constexpr std::array kRefusals = {
             "Rebuild the model with Keras layers."},
     Refusal{"TensorFlowOpLayer", "it holds a TensorFlow graph",
             "Rebuild the model with Keras layers."},
-    Refusal{"TextVectorization", kOutside, "Vectorize the text first and train on the numbers."},
-    Refusal{"StringLookup", kOutside, "Look the strings up first and train on the numbers."},
-    Refusal{"IntegerLookup", kOutside, "Look the values up first and train on the numbers."},
-    Refusal{"Hashing", kOutside, "Hash the values first and train on the numbers."},
     Refusal{"Sequential", kWrapped, "Call the model on the values."},
     Refusal{"Functional", kWrapped, "Call the model on the values."},
     Refusal{"Model", kWrapped, "Call the model on the values."},

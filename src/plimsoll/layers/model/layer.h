@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/input_lookup.h"
 #include "graph/builder.h"
 #include "layers/config/config.h"
 #include "layers/config/config_reader.h"
@@ -196,6 +197,9 @@ class Layer {
   // inside.
   virtual bool penalizes_activity() const { return !activity_regularizer_.is_null(); }
   virtual bool carries_state() const { return false; }  // stateful
+  // What becomes of an InputLayer's data before they are its values; null: nothing. No other layer
+  // has one.
+  virtual std::shared_ptr<const InputLookup> input_lookup() const { return nullptr; }
 
  protected:
   // Reads name, trainable, dtype and activity_regularizer.

@@ -32,6 +32,8 @@ struct LayerTraits {
   CallForm calls = CallForm::kInputs;
   bool takes_masks_off = false;  // a call takes masks off the values that it is called on
   bool reads_numbers = false;    // its input is integers, and "input_dim" bounds them
+  // It makes numbers of an input's strings or whole numbers, and stands directly behind it.
+  bool looks_up = false;
   bool says_trainable = true;    // its constructor in Keras takes "trainable"
   // Files have "layer/kernel", or else "layer/embeddings", a second time, before its own weights.
   bool lists_inner_kernel = false;

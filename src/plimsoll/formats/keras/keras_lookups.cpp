@@ -1,0 +1,149 @@
+#include "formats/keras/keras_lookups.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "formats/keras/keras_order.h"
+#include "layers/model/layer_traits.h"
+
+namespace plimsoll::formats {
+namespace {
+
+using layers::Config;
+using layers::ModelTree;
+using layers::TreeCall;
+using layers::TreeNode;
+using layers::TreeTensor;
+
+constexpr std::string_view kElsewhere = "Look the values up first, and train on the numbers.";
+
+bool looks_up(const TreeNode& node) { return layers::layer_traits(node.class_name).looks_up; }
+
+bool is_input(const TreeNode& node) { return node.class_name == layers::kInputLayer; }
+
+// Bytes of the end of a line that `text` begins with, as Python's str.splitlines has it; 0: none.
+size_t line_end(std::string_view text) {
+  if (text.starts_with("\r\n")) return 2;
+  const char c = text.front();
+  if ((c >= '\n' && c <= '\r') || (c >= '\x1c' && c <= '\x1e')) return 1;
+  if (text.starts_with("\xC2\x85")) return 2;
+  return text.starts_with("\xE2\x80\xA8") || text.starts_with("\xE2\x80\xA9") ? 3 : 0;
+}
+
+// The lines of a vocabulary, without empty ones at its end.
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = line_end(text.substr(at));
+    if (end > 0) {
+      lines.emplace_back(text.substr(begin, at - begin));
+      begin = at + end;
+    }
+    at += end > 0 ? end : 1;
+  }
+  if (begin < text.size()) lines.emplace_back(text.substr(begin));
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+Config tokens_of(const TreeNode& node, std::string_view text, const JsonSource& source) {
+  Config::Array tokens;
+  const bool integers = node.config.find("vocabulary_dtype") != nullptr;
+  for (std::string& line : lines_of(text)) {
+    if (!integers) {
+      tokens.emplace_back(std::move(line));
+      continue;
+    }
+    int64_t number = 0;
+    const auto read = std::from_chars(line.data(), line.data() + line.size(), number);
+    if (read.ec != std::errc() || read.ptr != line.data() + line.size()) {
+      source.refuse(node.name, "integers in vocabulary.txt", excerpt(Config(std::move(line))));
+    }
+    tokens.emplace_back(number);
+  }
+  return tokens;
+}
+
+// Puts vocabularies that lie beside the configuration into it.
+void complete_vocabularies(ModelTree& tree, const JsonSource& source) {
+  const KerasOrder order = keras_order(tree);
+  const std::vector<std::string> groups = weight_groups(tree, order);
+  for (size_t i = 0; i < order.nodes.size(); ++i) {
+    TreeNode& node = tree.nodes[order.nodes[i]];
+    if (!looks_up(node)) continue;
+    const Config* given = node.config.find("vocabulary");
+    if (given == nullptr || !given->is_null()) continue;
+    std::optional<std::string> text = source.asset(groups[i] + "/vocabulary.txt");
+    if (!text) text = source.asset(groups[i] + "/_lookup_layer/vocabulary.txt");
+    if (text) node.config.set("vocabulary", tokens_of(node, *text, source));
+  }
+}
+
+void refuse_inside(const ModelTree& tree, const JsonSource& source) {
+  for (const TreeNode& node : tree.nodes) {
+    if (looks_up(node)) {
+      source.refuse(node.name, node.class_name + " behind an input of the whole model",
+                    "one in the model " + tree.name + " inside of it", kElsewhere);
+    }
+    if (node.model != nullptr) refuse_inside(*node.model, source);
+  }
+}
+
+Config described(const TreeNode& node) {
+  Config config = node.config;
+  config.set("name", node.name);
+  return Config::Object{{"class_name", node.class_name}, {"config", std::move(config)}};
+}
+
+// The input that a call of a layer is on, of a Functional.
+size_t input_of(const ModelTree& tree, const TreeNode& node, const TreeCall& call,
+                const JsonSource& source) {
+  const size_t input = call.inputs.size() == 1 ? call.inputs[0].node : tree.nodes.size();
+  if (input == tree.nodes.size() || !is_input(tree.nodes[input])) {
+    source.refuse(node.name, node.class_name + " on an input of the model",
+                  "a call on what other layers give", kElsewhere);
+  }
+  const auto reads = [&](const TreeTensor& tensor) { return tensor.node == input; };
+  int64_t readers = std::ranges::count_if(tree.outputs, reads);
+  for (const TreeNode& other : tree.nodes) {
+    for (const TreeCall& made : other.calls) readers += std::ranges::count_if(made.inputs, reads);
+  }
+  if (readers != 1) {
+    source.refuse(node.name, "the input " + tree.nodes[input].name + " for itself",
+                  "one that other layers read too",
+                  "Give each of them an input of its own.");
+  }
+  return input;
+}
+
+}  // namespace
+
+std::map<size_t, Config> find_lookups(ModelTree& tree, const JsonSource& source) {
+  std::map<size_t, Config> found;
+  for (const TreeNode& node : tree.nodes) {
+    if (node.model != nullptr) refuse_inside(*node.model, source);
+  }
+  if (std::ranges::none_of(tree.nodes, looks_up)) return found;
+  complete_vocabularies(tree, source);
+  for (size_t i = 0; i < tree.nodes.size(); ++i) {
+    const TreeNode& node = tree.nodes[i];
+    if (!looks_up(node)) continue;
+    if (!tree.sequential) {
+      for (const TreeCall& call : node.calls) {
+        found[input_of(tree, node, call, source)] = described(node);
+      }
+    } else if (i == 1 && is_input(tree.nodes[0])) {
+      found[0] = described(node);
+    } else {
+      source.refuse(node.name, node.class_name + " as the first layer", "one behind others",
+                    kElsewhere);
+    }
+  }
+  return found;
+}
+
+}  // namespace plimsoll::formats
