@@ -179,8 +179,12 @@ def test_texts(tmp_path: Path, name: str) -> None:
 
 def test_bytes_that_are_no_characters(tmp_path: Path) -> None:
     """Of a table that is not UTF-8 throughout, taken apart as TensorFlow takes it apart."""
-    rows = [b"a\xff!b\xe2.\x82?", b"Zo\xc3\xab \xff\xe2\x82x\xed\xa0\x80\xf0\x9f\x98\x80\xc0\x80",
-            b"\xf5\x80\x80\x80|\xe2\x28\xa1|\xf0\x9f\x98|\xc3", b"c\x1cd\xc2\x85e\xc2\xa0f"]  # fmt: skip
+    rows = [
+        b"a\xff!b\xe2.\x82?",
+        b"Zo\xc3\xab \xff\xe2\x82x\xed\xa0\x80\xf0\x9f\x98\x80\xc0\x80",
+        b"\xf5\x80\x80\x80|\xe2\x28\xa1|\xf0\x9f\x98|\xc3",
+        b"c\x1cd\xc2\x85e\xc2\xa0f",
+    ]
     x = keras.Input((1,), dtype="string", name="x")
     layer = L.TextVectorization(vocabulary=["\ufffd", "b", "d", "ë"], split="character",
                                 output_sequence_length=16)  # fmt: skip
@@ -197,7 +201,10 @@ def test_bytes_that_are_no_characters(tmp_path: Path) -> None:
 def mixed_model(adapted: bool = True) -> keras.Model:
     """As Keras's example of structured data: columns of strings, integers and numbers."""
     keras.utils.set_random_seed(3)
-    sex, age = keras.Input((1,), dtype="string", name="sex"), keras.Input((1,), dtype="int64", name="age")
+    sex, age = (
+        keras.Input((1,), dtype="string", name="sex"),
+        keras.Input((1,), dtype="int64", name="age"),
+    )
     text = keras.Input((), dtype="string", name="text")
     size, code = keras.Input((1,), name="size"), keras.Input((1,), dtype="string", name="code")
     of_sex, of_text = L.StringLookup(name="of_sex"), L.TextVectorization(output_sequence_length=4)
@@ -261,7 +268,9 @@ def test_columns_by_name(tmp_path: Path) -> None:
     for ours, expected in zip(written.get_weights(), model.get_weights()):
         np.testing.assert_allclose(ours, expected, atol=2e-6)
     assert written.get_layer("of_sex").get_vocabulary() == ["[UNK]", "m", "other", "f"]
-    np.testing.assert_allclose(written.predict(x, verbose=0), model.predict(x, verbose=0), atol=2e-6)
+    np.testing.assert_allclose(
+        written.predict(x, verbose=0), model.predict(x, verbose=0), atol=2e-6
+    )
     evaluated = json.loads(run_plimsoll("evaluate", out, "--data", data, "--json").stdout)
     assert evaluated["loss"] == pytest.approx(written.evaluate(x, y, verbose=0), rel=1e-5)
     without = {name: values for name, values in table.items() if name != "target"}
@@ -281,7 +290,9 @@ def test_resumed(tmp_path: Path) -> None:
     check = ("--checkpoint", tmp_path / "checkpoints", "--checkpoint-every", "2steps")
     run_plimsoll(*common, *check, "--steps", 7)
     run_plimsoll(*common, *check, "--resume", "--output", tmp_path / "resumed.keras")
-    whole, resumed = (keras.models.load_model(tmp_path / f"{n}.keras") for n in ("whole", "resumed"))
+    whole, resumed = (
+        keras.models.load_model(tmp_path / f"{n}.keras") for n in ("whole", "resumed")
+    )
     for a, b in zip(whole.get_weights(), resumed.get_weights()):
         np.testing.assert_array_equal(a, b)
 
@@ -306,16 +317,18 @@ def test_sequential(tmp_path: Path) -> None:
     keras.utils.set_random_seed(2)
     layer = L.TextVectorization(output_sequence_length=6)
     layer.adapt(TEXTS)
-    model = keras.Sequential([keras.Input((1,), dtype="string"), layer, L.Embedding(40, 4, mask_zero=True),
-                              L.GlobalAveragePooling1D(), L.Dense(1)])  # fmt: skip
+    table = L.Embedding(40, 4, mask_zero=True)
+    model = keras.Sequential(
+        [keras.Input((1,), dtype="string"), layer, table, L.GlobalAveragePooling1D(), L.Dense(1)]
+    )
     model.compile("sgd", keras.losses.BinaryCrossentropy(from_logits=True))
     model.save(tmp_path / "model.keras")
     texts = [text for text in TEXTS if text]  # no word at all has no average
-    table = {"review": texts, "label": [0, 1, 0, 1, 1, 0]}
-    data = write_table(tmp_path / "data.csv", table)
+    rows = {"review": texts, "label": [0, 1, 0, 1, 1, 0]}
+    data = write_table(tmp_path / "data.csv", rows)
     done = run_plimsoll("fit", tmp_path / "model.keras", "--data", data, "--batch", 6, "--json",
                         "--output", tmp_path / "out.keras")  # fmt: skip
-    loss = model.train_on_batch(tf.constant(texts)[:, None], np.array(table["label"])[:, None])
+    loss = model.train_on_batch(tf.constant(texts)[:, None], np.array(rows["label"])[:, None])
     assert json.loads(done.stdout)["loss"] == pytest.approx(float(loss), rel=1e-5)
     written = keras.models.load_model(tmp_path / "out.keras")
     for ours, expected in zip(written.get_weights(), model.get_weights()):
@@ -328,7 +341,7 @@ def on(layer: Any, dtype: str = "string", shape: tuple[int, ...] = (1,)) -> kera
     return keras.Model(x, L.Embedding(64, 1)(y) if "int" in str(y.dtype) else L.Dense(1)(y))
 
 
-def behind() -> keras.Model:
+def after_a_layer() -> keras.Model:
     x = keras.Input((1,), name="x")
     return keras.Model(x, L.Embedding(9, 1)(L.Hashing(9)(L.Discretization([0.0])(x))))
 
@@ -352,9 +365,11 @@ def adapted() -> keras.Model:
 
 
 REFUSED_MODELS: dict[str, tuple[Callable[[], keras.Model], list[str]]] = {
-    "behind a layer": (behind, ["[hashing", "on an input of the model", "Look the values up first"]),
+    "after a layer": (
+        after_a_layer, ["[hashing", "on an input of the model", "Look the values up first"]
+    ),
     "two readers": (two_readers, ["the input x for itself", "an input of its own"]),
-    "an inner model": (inner, ["behind an input of the whole model"]),
+    "an inner model": (inner, ["after an input of the whole model"]),
     "backwards": (
         lambda: keras.Model(
             x := keras.Input((1,), dtype="int64"), L.StringLookup(vocabulary=["a"], invert=True)(x)

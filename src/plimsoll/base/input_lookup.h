@@ -48,11 +48,11 @@ struct InputLookup {
   enum class Encoding : uint8_t { kIds, kOneHot, kMultiHot, kCount, kTfIdf };
   enum class Split : uint8_t { kNone, kWhitespace, kCharacters };
 
-  static constexpr int64_t kMostWords = int64_t{1} << 17;       // of a vocabulary
-  static constexpr int64_t kMostWordBytes = int64_t{2} << 20;   // of a vocabulary
-  static constexpr int64_t kMostDepth = int64_t{1} << 24;       // numbers of an encoded row
-  static constexpr int64_t kMostLength = int64_t{1} << 20;      // tokens of a sample
-  static constexpr int64_t kMostNgram = 16;                     // tokens of one, and widths
+  static constexpr int64_t kMostWords = int64_t{1} << 17;      // of a vocabulary
+  static constexpr int64_t kMostWordBytes = int64_t{2} << 20;  // of a vocabulary
+  static constexpr int64_t kMostDepth = int64_t{1} << 24;      // numbers of an encoded row
+  static constexpr int64_t kMostLength = int64_t{1} << 20;     // tokens of a sample
+  static constexpr int64_t kMostNgram = 16;                    // tokens of one, and widths
 
   std::string layer{};       // its name, for messages
   std::string class_name{};  // its class
@@ -68,8 +68,8 @@ struct InputLookup {
   int64_t mask_integer = 0;
   bool hashes_integers = false;  // unknown ones are hashed; false: their remainder counts
   std::optional<std::array<uint64_t, 2>> salt{};
-  int64_t bins = 0;   // of kHash
-  int64_t depth = 0;  // numbers of an encoded row; 0 for kIds
+  int64_t bins = 0;              // of kHash
+  int64_t depth = 0;             // numbers of an encoded row; 0 for kIds
   std::vector<float> weights{};  // by number, of kTfIdf
 
   // Of kText.
@@ -91,9 +91,7 @@ struct InputLookup {
     return elements;
   }
   // The number of the vocabulary's first token.
-  int64_t first_id() const {
-    return oov_ids + (has_mask && encoding == Encoding::kIds ? 1 : 0);
-  }
+  int64_t first_id() const { return oov_ids + (has_mask && encoding == Encoding::kIds ? 1 : 0); }
   int64_t held_bytes() const {
     return words.held_bytes() + static_cast<int64_t>(integers.capacity() * sizeof(int64_t) +
                                                      weights.capacity() * sizeof(float));

@@ -109,7 +109,8 @@ void look_up_numbers(const DatasetOptions& options, Dataset& dataset) {
   for (size_t i = 0; i < std::min(options.inputs.size(), dataset.features.size()); ++i) {
     const Port& port = options.inputs[i];
     dataset.looked_up = dataset.looked_up || port.lookup != nullptr;
-    const bool from_table = (i < dataset.parts.size() ? dataset.parts[i].csv : dataset.csv) != nullptr;
+    const bool from_table =
+        (i < dataset.parts.size() ? dataset.parts[i].csv : dataset.csv) != nullptr;
     if (port.lookup == nullptr || from_table) continue;
     std::shared_ptr<RowSource>& source = dataset.features[i];
     if (port.lookup->takes_text) {

@@ -156,7 +156,8 @@ void refuse_lookups(const layers::Model& model) {
     if (lookup == nullptr) continue;
     throw Error(ErrorKind::kModel,
                 "[" + port.name + "] expected an input of numbers, received one that " +
-                    lookup->class_name + " looks up. Name a file of data, or look the values up first.");
+                    lookup->class_name +
+                    " looks up. Name a file of data, or look the values up first.");
   }
 }
 
@@ -181,9 +182,8 @@ void name_ports(const layers::Model& model, const layers::CompileOptions& compil
   for (const layers::ModelPort& port : model.inputs()) {
     std::vector<int64_t> shape = port.type.shape.at(1);
     shape.erase(shape.begin());
-    options.inputs.push_back({.name = port.name,
-                              .sample_shape = std::move(shape),
-                              .lookup = lookup_of(model, port)});
+    options.inputs.push_back(
+        {.name = port.name, .sample_shape = std::move(shape), .lookup = lookup_of(model, port)});
   }
   const std::vector<layers::Config>& losses = compile.losses;
   for (size_t i = 0; i < model.outputs().size(); ++i) {

@@ -53,8 +53,8 @@ class Converter {
   void add_texts(std::span<const std::string_view> fields);
   // Where a column stands in a record of the file.
   size_t place_of(size_t index) const {
-    const bool behind = !has_label_ && schema_.label >= 0 && static_cast<int>(index) > schema_.label;
-    return index - (behind ? 1 : 0);
+    const bool after = !has_label_ && schema_.label >= 0 && static_cast<int>(index) > schema_.label;
+    return index - (after ? 1 : 0);
   }
   void flush(File& out);
 
@@ -138,19 +138,19 @@ int64_t Converter::integer_id(const codec::CsvReader& reader, size_t index,
     const bool given = codec::parse_number(field, number) && std::abs(number) < kExact &&
                        (ids.lookup().takes_fractions || std::trunc(number) == number);
     if (!given) {
-      throw Error(ErrorKind::kData,
-                  fmt::format("{}: line {}, column \"{}\": expected a whole number, which layer {} "
-                              "looks up, received {}. Fill missing values with a whole number, such "
-                              "as --fill 0.",
-                              file_->name(), reader.line(), schema_.columns[index].name,
-                              ids.lookup().layer,
-                              field.empty() ? "none" : "\"" + std::string(field) + "\""));
+      throw Error(
+          ErrorKind::kData,
+          fmt::format("{}: line {}, column \"{}\": expected a whole number, which layer {} "
+                      "looks up, received {}. Fill missing values with a whole number, such "
+                      "as --fill 0.",
+                      file_->name(), reader.line(), schema_.columns[index].name, ids.lookup().layer,
+                      field.empty() ? "none" : "\"" + std::string(field) + "\""));
     }
     integer = static_cast<int64_t>(number);
   }
   if (!ids.lookup().takes_fractions) return ids.of_integer(integer);
-  return ids.of_integer(static_cast<int64_t>(whole ? static_cast<float>(integer)
-                                                   : static_cast<float>(number)));
+  return ids.of_integer(
+      static_cast<int64_t>(whole ? static_cast<float>(integer) : static_cast<float>(number)));
 }
 
 // The id of a field that the model looks up; of a text's, which has several, 0.

@@ -24,11 +24,11 @@
 namespace plimsoll::data {
 
 struct CsvSources {
-  Bytes opening_peak{};  // the most that converting held
+  Bytes opening_peak{};                              // the most that converting held
   std::vector<std::unique_ptr<RowSource>> features;  // one, or one for each of the schema's inputs
-  std::unique_ptr<RowSource> labels;  // null where no column is the label
-  bool counts_schema = true;  // one of them counts what the schema holds
-  std::vector<std::string> notes;     // of rows that were left out
+  std::unique_ptr<RowSource> labels;                 // null where no column is the label
+  bool counts_schema = true;                         // one of them counts what the schema holds
+  std::vector<std::string> notes;                    // of rows that were left out
 };
 
 // `schema` is the file's own, or the training data's: then `like` is true, columns must be the same

@@ -240,13 +240,14 @@ void Inference::place_input(size_t input, std::vector<size_t> columns) {
     const auto wanted = static_cast<size_t>(port.lookup->input_elements());
     if (columns.size() != wanted) {
       std::vector<std::string> names;
+      names.reserve(columns.size());
       for (const size_t index : columns) names.push_back(schema_.columns[index].name);
-      throw Error(ErrorKind::kData,
-                  fmt::format("{}: expected {} for the input {}, received {} ({}). Name them with "
-                              "--columns, or call the column as the input is called.",
-                              file_->name(),
-                              wanted == 1 ? "one column" : fmt::format("{} columns", wanted),
-                              port.name, columns.size(), list_names(names)));
+      throw Error(
+          ErrorKind::kData,
+          fmt::format("{}: expected {} for the input {}, received {} ({}). Name them with "
+                      "--columns, or call the column as the input is called.",
+                      file_->name(), wanted == 1 ? "one column" : fmt::format("{} columns", wanted),
+                      port.name, columns.size(), list_names(names)));
     }
     const auto ids = std::make_shared<FieldIds>(port.lookup);
     for (const size_t index : columns) schema_.columns[index].ids = ids;
@@ -283,6 +284,7 @@ void Inference::place_inputs() {
     place_input(open.front(), left);
   } else if (!open.empty()) {
     std::vector<std::string> names;
+    names.reserve(columns.size());
     for (const CsvColumn& column : columns) names.push_back(column.name);
     throw Error(ErrorKind::kData,
                 fmt::format("{}: expected a column for each of the model's inputs {}, received {} "

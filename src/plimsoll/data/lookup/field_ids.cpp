@@ -46,7 +46,7 @@ std::string_view decimal(int64_t value, std::array<char, 24>& buffer) {
 size_t broken_length(std::string_view text) {
   const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
   const uint8_t first = byte(0);
-  size_t length = first >= 0xC2 && first <= 0xDF ? 2
+  size_t length = first >= 0xC2 && first <= 0xDF   ? 2
                   : first >= 0xE0 && first <= 0xEF ? 3
                   : first >= 0xF0 && first <= 0xF4 ? 4
                                                    : 1;
@@ -105,8 +105,7 @@ size_t FieldIds::slot_of(std::string_view word) const {
 int64_t FieldIds::masked() const { return lookup_->encoding == Encoding::kIds ? 0 : kNone; }
 
 int64_t FieldIds::bin(std::string_view text, int64_t bins) const {
-  const uint64_t hash =
-      lookup_->salt ? keyed_hash64(text, *lookup_->salt) : fingerprint64(text);
+  const uint64_t hash = lookup_->salt ? keyed_hash64(text, *lookup_->salt) : fingerprint64(text);
   return static_cast<int64_t>(hash % static_cast<uint64_t>(bins));
 }
 
@@ -145,9 +144,7 @@ int64_t FieldIds::of_integer(int64_t value) const {
   return lookup_->first_id() - lookup_->oov_ids + (rest < 0 ? rest + lookup_->oov_ids : rest);
 }
 
-int64_t FieldIds::of_number(double value) const {
-  return of_integer(static_cast<int64_t>(value));
-}
+int64_t FieldIds::of_number(double value) const { return of_integer(static_cast<int64_t>(value)); }
 
 // Appends the tokens of a string that is made uniform.
 void FieldIds::split(std::string_view text) {
@@ -217,9 +214,9 @@ int64_t FieldIds::bytes_for(const InputLookup& lookup) {
 }
 
 int64_t FieldIds::held_bytes() const {
-  int64_t bytes = bytes_for(*lookup_) +
-                  static_cast<int64_t>(tokens_.capacity() * sizeof(std::string_view) +
-                                       standard_.capacity() * sizeof(std::string));
+  int64_t bytes =
+      bytes_for(*lookup_) + static_cast<int64_t>(tokens_.capacity() * sizeof(std::string_view) +
+                                                 standard_.capacity() * sizeof(std::string));
   for (const std::string& text : standard_) bytes += static_cast<int64_t>(text.capacity());
   return bytes;
 }

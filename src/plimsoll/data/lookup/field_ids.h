@@ -57,8 +57,8 @@ class FieldIds {
   std::shared_ptr<const InputLookup> lookup_;
   // Place of a word or integer in the vocabulary plus 1; 0: free. A power of two of them.
   std::vector<uint32_t> slots_;
-  std::vector<std::string> standard_;      // the sample's strings, made uniform
-  std::vector<std::string_view> tokens_;   // parts of these
+  std::vector<std::string> standard_;     // the sample's strings, made uniform
+  std::vector<std::string_view> tokens_;  // parts of these
   std::string ngram_;
 };
 

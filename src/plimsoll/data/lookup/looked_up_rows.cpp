@@ -151,8 +151,7 @@ class LookedUpRows final : public RowSource {
     for (size_t at = 0; at < values_.size(); ++at) {
       constexpr float kBeyond = 9.2e18F;
       if (!(std::abs(numbers[at]) < kBeyond)) {
-        refuse(row, "a number that an integer of 64 bits can hold",
-               fmt::format("{}", numbers[at]));
+        refuse(row, "a number that an integer of 64 bits can hold", fmt::format("{}", numbers[at]));
       }
       const auto value = static_cast<int64_t>(numbers[at]);
       take(at, known(row, ids_->of_integer(value), value));
@@ -247,16 +246,17 @@ std::unique_ptr<RowSource> look_up_rows(std::shared_ptr<RowSource> source,
   const InputLookup& lookup = ids->lookup();
   const int64_t given = fixed_shape(source->row_shape()).element_count(1);
   if (given != lookup.input_elements()) {
-    throw Error(ErrorKind::kData,
-                fmt::format("{}: expected samples of {} values, as layer {} takes them, received {}.",
-                            source->origin(), lookup.input_elements(), lookup.layer, given));
+    throw Error(
+        ErrorKind::kData,
+        fmt::format("{}: expected samples of {} values, as layer {} takes them, received {}.",
+                    source->origin(), lookup.input_elements(), lookup.layer, given));
   }
   const DType taken = lookup.takes_fractions ? DType::kFloat32 : DType::kInt64;
   if (!source->can_read_as(taken)) {
-    throw Error(ErrorKind::kData,
-                fmt::format("{}: expected {}, as layer {} takes them, received {}.",
-                            source->origin(), to_string(taken), lookup.layer,
-                            to_string(source->stored_dtype())));
+    throw Error(
+        ErrorKind::kData,
+        fmt::format("{}: expected {}, as layer {} takes them, received {}.", source->origin(),
+                    to_string(taken), lookup.layer, to_string(source->stored_dtype())));
   }
   return std::make_unique<LookedUpRows>(std::move(source), std::move(ids));
 }

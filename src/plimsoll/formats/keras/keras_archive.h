@@ -3,9 +3,9 @@
 // The .keras file: a zip of metadata.json, config.json and model.weights.h5.
 //
 // The weights are read in place where they are stored uncompressed, as Keras stores them; otherwise
-// they are inflated once into a nameless temporary file. Of other members only vocabularies of layers
-// that look words up are read ("assets/layers/string_lookup/vocabulary.txt"), within bounds; pickles
-// and Python files are refused outright.
+// they are inflated once into a nameless temporary file. Of other members only vocabularies of
+// layers that look words up are read ("assets/layers/string_lookup/vocabulary.txt"), within bounds;
+// pickles and Python files are refused outright.
 
 #include <memory>
 #include <string>

@@ -145,15 +145,16 @@ class TreeWriter {
       // An input that is looked up gives something else than it takes.
       const TreeNode& node = tree.nodes[tensor.node];
       const Config* taken = node.config.find("dtype");
-      if (node.class_name == layers::kInputLayer && taken != nullptr && *taken == Config("string")) {
+      if (node.class_name == layers::kInputLayer && taken != nullptr &&
+          *taken == Config("string")) {
         shape = node.config.at("batch_shape");
         dtype = *taken;
       }
-      return Config(Config::Object{
-          {"class_name", Config("__keras_tensor__")},
-          {"config", Config(Config::Object{{"shape", std::move(shape)},
-                                           {"dtype", std::move(dtype)},
-                                           {"keras_history", history(tensor)}})}});
+      return Config(
+          Config::Object{{"class_name", Config("__keras_tensor__")},
+                         {"config", Config(Config::Object{{"shape", std::move(shape)},
+                                                          {"dtype", std::move(dtype)},
+                                                          {"keras_history", history(tensor)}})}});
     };
     // Arguments may hold whole constants: moved, where a list in braces would copy them.
     Config json;

@@ -86,7 +86,7 @@ void complete_vocabularies(ModelTree& tree, const JsonSource& source) {
 void refuse_inside(const ModelTree& tree, const JsonSource& source) {
   for (const TreeNode& node : tree.nodes) {
     if (looks_up(node)) {
-      source.refuse(node.name, node.class_name + " behind an input of the whole model",
+      source.refuse(node.name, node.class_name + " after an input of the whole model",
                     "one in the model " + tree.name + " inside of it", kElsewhere);
     }
     if (node.model != nullptr) refuse_inside(*node.model, source);
@@ -114,8 +114,7 @@ size_t input_of(const ModelTree& tree, const TreeNode& node, const TreeCall& cal
   }
   if (readers != 1) {
     source.refuse(node.name, "the input " + tree.nodes[input].name + " for itself",
-                  "one that other layers read too",
-                  "Give each of them an input of its own.");
+                  "one that other layers read too", "Give each of them an input of its own.");
   }
   return input;
 }
@@ -139,7 +138,7 @@ std::map<size_t, Config> find_lookups(ModelTree& tree, const JsonSource& source)
     } else if (i == 1 && is_input(tree.nodes[0])) {
       found[0] = described(node);
     } else {
-      source.refuse(node.name, node.class_name + " as the first layer", "one behind others",
+      source.refuse(node.name, node.class_name + " as the first layer", "one after others",
                     kElsewhere);
     }
   }

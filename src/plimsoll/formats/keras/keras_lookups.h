@@ -2,7 +2,7 @@
 
 // Layers that look up an input's strings or whole numbers, in a model's tree. Internal to formats.
 //
-// Such a layer stands directly behind an input of the whole model, and is all that reads it: then
+// Such a layer stands directly after an input of the whole model, and is all that reads it: then
 // data give the model what the layer gives (base/input_lookup.h). Anywhere else it is refused by
 // name. A vocabulary that Keras keeps beside the configuration is put into it, so that everything
 // that is written of the model has it.

@@ -18,10 +18,12 @@ LiveModel read_live_model(const std::string& config, const std::string& origin) 
     live.compile = read_compile(*compile, live.model, origin);
   }
   for (const layers::ModelPort& port : live.model.inputs()) {
-    const layers::Layer& input = live.model.layer(live.model.calls()[port.tensor.call.index()].layer);
+    const layers::Layer& input =
+        live.model.layer(live.model.calls()[port.tensor.call.index()].layer);
     if (input.input_lookup() == nullptr) continue;
     throw Error(ErrorKind::kModel,
-                "[" + input.input_lookup()->layer + "] expected a layer that trains on numbers, received " +
+                "[" + input.input_lookup()->layer +
+                    "] expected a layer that trains on numbers, received " +
                     input.input_lookup()->class_name +
                     ", which Keras does not run here. Look the values up first.");
   }

@@ -85,7 +85,7 @@ class InputLayer final : public Layer {
                   "Convert the data first.");
   }
 
-  // The layer behind the input says what the input gives: {"class_name": …, "config": …}.
+  // The layer after the input says what the input gives: {"class_name": …, "config": …}.
   void look_up(ConfigReader& reader, const Config& layer) {
     std::vector<int64_t> shape;
     for (const Dim& dim : type_.shape.dims()) {

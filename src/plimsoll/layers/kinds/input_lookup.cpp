@@ -19,16 +19,16 @@ constexpr int64_t kMostOov = int64_t{1} << 20;
 
 // Keras's names, those of older versions among them.
 Encoding read_encoding(ConfigReader& reader, std::string_view fallback) {
-  std::string mode = reader.choice(
-      "output_mode", fallback,
-      {"int", "one_hot", "multi_hot", "count", "tf_idf", "binary", "tf-idf"});
+  std::string mode =
+      reader.choice("output_mode", fallback,
+                    {"int", "one_hot", "multi_hot", "count", "tf_idf", "binary", "tf-idf"});
   if (mode == "binary") mode = "multi_hot";
   if (mode == "tf-idf") mode = "tf_idf";
   reader.complete("output_mode", mode);
   if (mode == "tf_idf") {
     reader.refuse("output_mode", "int, one_hot, multi_hot or count", mode,
                   "Weights of words are not read: build the model with count, and scale by a layer "
-                  "behind it.");
+                  "after it.");
   }
   return mode == "int"         ? Encoding::kIds
          : mode == "one_hot"   ? Encoding::kOneHot
@@ -102,9 +102,8 @@ void read_vocabulary(ConfigReader& reader, const Config& given, const Config::Ar
     reader.refuse("vocabulary", fmt::format("at most {} words", InputLookup::kMostWords),
                   std::to_string(tokens.size()), "Make a smaller one: max_tokens.");
   }
-  const bool has_special =
-      tokens.size() >= special.size() &&
-      std::equal(special.begin(), special.end(), tokens.begin(), same);
+  const bool has_special = tokens.size() >= special.size() &&
+                           std::equal(special.begin(), special.end(), tokens.begin(), same);
   for (size_t i = has_special ? special.size() : 0; i < tokens.size(); ++i) {
     add_token(reader, tokens[i], lookup);
   }
@@ -121,7 +120,8 @@ int64_t token_count(const InputLookup& lookup) {
 void set_depth(ConfigReader& reader, int64_t max_tokens, bool pads, InputLookup& lookup) {
   const int64_t count = lookup.first_id() + token_count(lookup);
   if (max_tokens > 0 && count > max_tokens) {
-    reader.refuse("vocabulary", fmt::format("at most max_tokens, {}, with special tokens", max_tokens),
+    reader.refuse("vocabulary",
+                  fmt::format("at most max_tokens, {}, with special tokens", max_tokens),
                   std::to_string(count));
   }
   if (pads && max_tokens == 0) {
@@ -183,9 +183,8 @@ void read_standardize(ConfigReader& reader, InputLookup& lookup) {
     reader.refuse("standardize", "none, lower, strip_punctuation or lower_and_strip_punctuation",
                   "Python code", "It is not in the file and would not be run.");
   }
-  const std::string word = reader.choice("standardize", "",
-                                         {"lower_and_strip_punctuation", "lower",
-                                          "strip_punctuation"});
+  const std::string word = reader.choice(
+      "standardize", "", {"lower_and_strip_punctuation", "lower", "strip_punctuation"});
   lookup.lower = word != "strip_punctuation";
   lookup.strips_punctuation = word != "lower";
 }
@@ -207,9 +206,8 @@ void read_ngrams(ConfigReader& reader, InputLookup& lookup) {
   const Config given = reader.value("ngrams", Config());
   if (given.is_null()) return;
   const bool listed = given.is_array();
-  const std::string expected =
-      fmt::format("a number from 1 to {}, or a list of up to {}", InputLookup::kMostNgram,
-                  InputLookup::kMostNgram);
+  const std::string expected = fmt::format("a number from 1 to {}, or a list of up to {}",
+                                           InputLookup::kMostNgram, InputLookup::kMostNgram);
   const Config::Array widths = listed ? given.as_array() : Config::Array{given};
   for (const Config& width : widths) {
     if (!width.is_int() || width.as_int() < 1 || width.as_int() > InputLookup::kMostNgram ||

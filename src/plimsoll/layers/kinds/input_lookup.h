@@ -2,7 +2,7 @@
 
 // StringLookup, IntegerLookup, TextVectorization and Hashing: options as plain data.
 //
-// These layers stand directly behind an input, and data sources do what they say (data/lookup): the
+// These layers stand directly after an input, and data sources do what they say (data/lookup): the
 // InputLayer gives what the layer makes, and the layer's own call hands it on. `formats` sees to it
 // that they stand nowhere else.
 

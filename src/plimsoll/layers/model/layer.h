@@ -27,8 +27,7 @@ using graph::ValueId;
 using graph::ValueType;
 
 struct Weight {
-  // Keras's name, after the path of the sub-object that holds it in a .keras file ("kernel",
-  // "cell/kernel", "forward_layer/cell/kernel").
+  // Keras's name, after the path of the sub-object that has it in a .keras file ("cell/kernel").
   std::string name;
   std::vector<int64_t> shape{};
   Config initializer{};
@@ -57,11 +56,9 @@ class Expansion;
 
 // What a call is made on besides the inputs, and what it says about its outputs besides values.
 struct CallScope {
-  // For each input, which positions count, a bool value of the input's leading dimensions; invalid
-  // where all of them do.
+  // For each input, which positions count, a bool value of its leading dimensions; invalid: all.
   std::span<const ValueId> masks{};
-  // Keras's {"args": […], "kwargs": {…}}, where {"tensor": i} stands for input i; null where the
-  // call is on the inputs and nothing else.
+  // Keras's {"args": […], "kwargs": {…}}, {"tensor": i} being input i; null: the inputs alone.
   const Config* arguments = nullptr;
   // The masks of the outputs, where the call says so itself.
   std::vector<ValueId>* output_masks = nullptr;
@@ -197,8 +194,7 @@ class Layer {
   // inside.
   virtual bool penalizes_activity() const { return !activity_regularizer_.is_null(); }
   virtual bool carries_state() const { return false; }  // stateful
-  // What becomes of an InputLayer's data before they are its values; null: nothing. No other layer
-  // has one.
+  // What becomes of an InputLayer's data before they are its values; null: nothing.
   virtual std::shared_ptr<const InputLookup> input_lookup() const { return nullptr; }
 
  protected:

@@ -32,11 +32,11 @@ struct LayerTraits {
   CallForm calls = CallForm::kInputs;
   bool takes_masks_off = false;  // a call takes masks off the values that it is called on
   bool reads_numbers = false;    // its input is integers, and "input_dim" bounds them
-  // It makes numbers of an input's strings or whole numbers, and stands directly behind it.
-  bool looks_up = false;
   bool says_trainable = true;    // its constructor in Keras takes "trainable"
   // Files have "layer/kernel", or else "layer/embeddings", a second time, before its own weights.
   bool lists_inner_kernel = false;
+  // It makes numbers of an input's strings or whole numbers, and stands directly after it.
+  bool looks_up = false;
   // What Keras's code calls the class, which names its weights' group in a file; empty: the same.
   std::string_view code_name{};
 };

@@ -406,7 +406,7 @@ std::shared_ptr<const Layer> make_inner_layer(std::string_view class_name, const
   if (layer_traits(class_name).looks_up) {
     throw Error(ErrorKind::kModel,
                 "[" + std::string(class_name) +
-                    "] expected it directly behind an input of the model, received one inside of "
+                    "] expected it directly after an input of the model, received one inside of "
                     "another layer. Look the values up first.");
   }
   return is_inner_model(class_name) ? make_inner_model(class_name, config)
