@@ -183,8 +183,9 @@ void read_standardize(ConfigReader& reader, InputLookup& lookup) {
     reader.refuse("standardize", "none, lower, strip_punctuation or lower_and_strip_punctuation",
                   "Python code", "It is not in the file and would not be run.");
   }
-  const std::string word = reader.choice(
-      "standardize", "", {"lower_and_strip_punctuation", "lower", "strip_punctuation"});
+  const std::string word =
+      reader.choice("standardize", "lower_and_strip_punctuation",
+                    {"lower_and_strip_punctuation", "lower", "strip_punctuation"});
   lookup.lower = word != "strip_punctuation";
   lookup.strips_punctuation = word != "lower";
 }
@@ -197,7 +198,7 @@ void read_split(ConfigReader& reader, InputLookup& lookup) {
     reader.refuse("split", "none, whitespace or character", "Python code",
                   "It is not in the file and would not be run.");
   }
-  const std::string word = reader.choice("split", "", {"whitespace", "character"});
+  const std::string word = reader.choice("split", "whitespace", {"whitespace", "character"});
   lookup.split = word == "whitespace" ? Split::kWhitespace : Split::kCharacters;
 }
 
