@@ -502,6 +502,6 @@ def test_large_vocabularies_are_counted(tmp_path: Path) -> None:
     small, small_measured = memory_of(tmp_path, 100, 50)
     large, large_measured = memory_of(tmp_path, 100_000, 4000)
     assert small_measured <= small and large_measured <= large
-    assert large_measured - small_measured > 6 * 2**20  # else it would show nothing
+    assert large_measured - small_measured > 4 * 2**20  # else it would show nothing
     grown, measured = large - small, large_measured - small_measured
     assert measured - 2**19 <= grown <= measured + 3 * 2**19, (grown, measured)
