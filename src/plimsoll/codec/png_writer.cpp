@@ -47,8 +47,7 @@ class Deflater {
       stream_.avail_out = static_cast<uInt>(piece.size());
       const int status = deflate(&stream_, flush);
       PLIMSOLL_CHECK(status != Z_STREAM_ERROR, "zlib's encoder lost its state");
-      output_.append(reinterpret_cast<const char*>(piece.data()),
-                     piece.size() - stream_.avail_out);
+      output_.append(reinterpret_cast<const char*>(piece.data()), piece.size() - stream_.avail_out);
     } while (stream_.avail_out == 0);
   }
 

@@ -46,7 +46,8 @@ struct Stream {
   std::vector<Kind> kinds;
 };
 
-// The number of the kind: one of the last two, which features and labels take in turn, or a new one.
+// The number of the kind: one of the last two, which features and labels take in turn, or a new
+// one.
 size_t number_of(Kind kind, std::vector<Kind>& kinds) {
   const size_t last_two = kinds.size() < 2 ? 0 : kinds.size() - 2;
   const auto known =

@@ -10,7 +10,7 @@ namespace plimsoll::test {
 int64_t allocation_count();
 
 int64_t live_bytes();
-int64_t peak_bytes();     // since it was forgotten
+int64_t peak_bytes();      // since it was forgotten
 void forget_peak_bytes();  // from now on it is what lives
 
 // The most bytes that lived at once while `body` ran, beyond those before.

@@ -68,8 +68,8 @@ TEST(Image, MasksAreOneNumberAPixel) {
 }
 
 TEST(Image, WrittenPngIsExact) {
-  for (const auto& [width, height, rows] :
-       {std::tuple{13, 7, 1}, std::tuple{13, 7, 3}, std::tuple{1, 1, 4}, std::tuple{640, 300, 18}}) {
+  for (const auto& [width, height, rows] : {std::tuple{13, 7, 1}, std::tuple{13, 7, 3},
+                                            std::tuple{1, 1, 4}, std::tuple{640, 300, 18}}) {
     SCOPED_TRACE(testing::Message() << width << " × " << height << ", " << rows << " at once");
     const std::vector<uint8_t> pixels = ramp(width, height);
     const auto row_bytes = 3 * static_cast<size_t>(width);
@@ -80,8 +80,9 @@ TEST(Image, WrittenPngIsExact) {
     };
     EXPECT_EQ(decode(write_png({width, height, rows, draw}), 3), pixels);
   }
-  expect_error(ErrorKind::kData, "expected sizes above 0, received 2 × 0, 1 rows at once",
-               [] { write_png({2, 0, 1, {}}); });
+  expect_error(ErrorKind::kData, "expected sizes above 0, received 2 × 0, 1 rows at once", [] {
+    write_png({2, 0, 1, {}});
+  });
 }
 
 TEST(Image, JpegIsClose) {

@@ -176,7 +176,8 @@ TEST(PackTest, HoldsNoMoreThanItsRoomHoweverManyLiveAtOnce) {
         random_rectangles(static_cast<size_t>(count), count, random);
     for (const std::vector<Rectangle>& rectangles : {nested, apart}) {
       const int64_t most = kPackRoom.count() + 150 * count;
-      EXPECT_LE(test::peak_of([&] { pack_within(rectangles, load_of(rectangles), kPlenty); }), most);
+      EXPECT_LE(test::peak_of([&] { pack_within(rectangles, load_of(rectangles), kPlenty); }),
+                most);
     }
   }
 }

@@ -44,9 +44,7 @@ class ArrayRows final : public RowSource {
   const std::vector<int64_t>& row_shape() const override { return row_shape_; }
   DType stored_dtype() const override { return nearest_dtype(format_); }
   const std::string& origin() const override { return file_->name(); }
-  Bytes resident_bytes() const override {
-    return is_small_ ? Bytes(total_bytes()) : kReaderBytes;
-  }
+  Bytes resident_bytes() const override { return is_small_ ? Bytes(total_bytes()) : kReaderBytes; }
   Bytes stack_bytes() const override { return is_small_ ? Bytes() : kStagingBytes; }
   bool can_read_as(DType dtype) const override { return codec::can_convert(format_, dtype); }
   bool reads_together() const override { return true; }

@@ -175,9 +175,8 @@ Vocabulary find_vocabulary(const std::shared_ptr<const codec::FileReader>& file,
   constexpr int64_t kNodeOfSet = 80;
   const Bytes listed = vocabulary.resident_bytes();
   const Bytes set = words ? Bytes() : Bytes(kNodeOfSet * std::ssize(vocabulary.tokens));
-  vocabulary.opening_peak =
-      max(vocabulary.opening_peak,
-          listed + max(set, TokenTable::bytes_for(vocabulary.tokens.size())));
+  vocabulary.opening_peak = max(vocabulary.opening_peak,
+                                listed + max(set, TokenTable::bytes_for(vocabulary.tokens.size())));
   return vocabulary;
 }
 

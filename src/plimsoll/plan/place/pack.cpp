@@ -75,8 +75,8 @@ struct Last {
 };
 
 // What an offset lies on: the ground, or the top of the rectangle of that number less one, or
-// nothing, since what lay there is placed. A change holds this and not the offset itself, which is a
-// fourth of the bytes.
+// nothing, since what lay there is placed. A change holds this and not the offset itself, which is
+// a fourth of the bytes.
 using Support = uint16_t;
 constexpr Support kGround = 0;
 constexpr Support kNowhere = std::numeric_limits<Support>::max();
@@ -186,7 +186,8 @@ class Packer {
   void fill_sections(const std::vector<int64_t>& moments) {
     for (size_t number = 0; number < moments.size(); ++number) {
       for (uint32_t i = 0; i < rectangles_.size(); ++i) {
-        if (rectangles_[i].begin > moments[number] || moments[number] >= rectangles_[i].end) continue;
+        if (rectangles_[i].begin > moments[number] || moments[number] >= rectangles_[i].end)
+          continue;
         sections_.set(number, i);
         Stretch& at = places_[i].sections;
         if (at.end == 0) at.begin = number;

@@ -24,9 +24,9 @@
 //
 // Three orders of rectangles take turns, each with more nodes from round to round. Effort is
 // counted in looks at a rectangle and never in seconds, so that equal rectangles get equal places.
-// What is held is bounded, too, whatever the rectangles: a search that would pass it is given up, and
-// of the states that were met before the latest are remembered.
-// The search is that of Moffitt's MiniMalloc (ASPLOS 2023), with states remembered.
+// What is held is bounded, too, whatever the rectangles: a search that would pass it is given up,
+// and of the states that were met before the latest are remembered. The search is that of Moffitt's
+// MiniMalloc (ASPLOS 2023), with states remembered.
 
 #include <cstdint>
 #include <vector>
