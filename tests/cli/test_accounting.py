@@ -145,6 +145,46 @@ def test_fit(plimsoll: Path, account: Path, models: Path, tmp_path: Path, name: 
     run.check_bounds()
 
 
+# Every option of `fit` that writes something, beside those of test_fit. A profile is measured
+# against the machine, which takes what a limit leaves once the run is over.
+LIMIT = ["--memory", "48MiB"]
+WRITTEN = {
+    "tensorboard": ["--tensorboard", "{folder}/events"],
+    "histograms": ["--tensorboard", "{folder}/events", "--histograms", "1"],
+    "profile": ["--profile", *LIMIT],
+    "profile.json": ["--profile-output", "{folder}/profile.json", *LIMIT],
+    "profile.html": ["--profile-output", "{folder}/profile.html", *LIMIT],
+    "profile.trace.json": ["--profile-output", "{folder}/profile.trace.json", *LIMIT],
+    "keep best": ["--keep-best", "{folder}/best.keras", "--validation-split", "0.3"],
+    "keep best .h5": ["--keep-best", "{folder}/best.h5", "--validation-split", "0.3"],
+    "output .h5": ["--output", "{folder}/out.h5"],
+    "output .weights.h5": ["--output", "{folder}/out.weights.h5"],
+    "output .json": ["--output", "{folder}/out.json"],
+    "checkpoints": ["--checkpoint", "{folder}/points", "--checkpoint-every", "2steps",
+                    "--checkpoint-keep", "2"],
+    "spill": ["--spill", "--spill-dir", "{folder}"],
+    "times": ["--tune", "--times", "{folder}/times"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["dense", "normalized"])
+@pytest.mark.parametrize("what", WRITTEN)
+def test_what_is_written(
+    plimsoll: Path, account: Path, models: Path, tmp_path: Path, what: str, name: str
+) -> None:
+    written = [word.replace("{folder}", str(tmp_path)) for word in WRITTEN[what]]
+    words = fit_words(plimsoll, models, name, "--epochs", 2, *written)
+    run = Accounted(account, tmp_path, words)
+    assert run.done.returncode == 0, run.done.stderr
+    run.check_scopes()
+    run.check_bounds()
+    if what == "checkpoints":
+        run = Accounted(account, tmp_path, [*words, "--resume"])
+        assert run.done.returncode == 0, run.done.stderr
+        run.check_scopes()
+        run.check_bounds()
+
+
 @pytest.mark.parametrize("form", ["npz", "csv", "h5"])
 def test_forms_of_data(
     plimsoll: Path, account: Path, models: Path, tmp_path: Path, form: str
@@ -196,7 +236,8 @@ def test_evaluate_and_plan(
     assert run.done.returncode == 0, run.done.stderr
     run.check_scopes()
     run.check_bounds()
-    run = Accounted(account, tmp_path, [plimsoll, "plan", *words])
+    files = ["--output", tmp_path / "plan.txt", "--html", tmp_path / "plan.html"]
+    run = Accounted(account, tmp_path, [plimsoll, "plan", *words, *files])
     assert run.done.returncode == 0, run.done.stderr
     run.check_scopes()
 

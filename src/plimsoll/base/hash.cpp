@@ -4,8 +4,6 @@
 #include <array>
 #include <bit>
 
-#include "base/hash_stream.h"
-
 namespace plimsoll {
 namespace {
 

@@ -5,6 +5,7 @@
 // The same bytes give the same hash on every machine and in every version; it is stored in files.
 // It is xxHash64 and guards against accidents, not against malice.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,6 +36,23 @@ class Fingerprint {
 
  private:
   uint64_t state_ = 0;
+};
+
+// hash_bytes() of a text that comes in pieces, so that nobody has to hold all of it.
+class HashStream {
+ public:
+  explicit HashStream(uint64_t seed = 0);
+  void add(std::string_view piece);
+  // The hash of all that was added.
+  uint64_t value() const;
+
+ private:
+  void take(const std::byte* bytes);
+
+  uint64_t seed_;
+  uint64_t length_ = 0;
+  std::array<uint64_t, 4> lanes_;
+  std::array<std::byte, 32> waiting_{};  // length_ % 32 of them
 };
 
 // Sixteen hexadecimal digits.

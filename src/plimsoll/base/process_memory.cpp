@@ -1,11 +1,13 @@
 #include "base/process_memory.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <optional>
@@ -20,6 +22,8 @@ namespace {
 
 constexpr int64_t kMaxFileBytes = 1 << 20;
 constexpr Bytes kKernelStack = 16_KiB;
+
+std::atomic<bool> owned{false};  // the heap, by a program of ours
 
 // The number of a line "Key:   123 kB" (or without a unit); nothing where the line is absent.
 std::optional<int64_t> find_value(std::string_view text, std::string_view key) {
@@ -174,5 +178,12 @@ constinit bool code_cut = false;
 
 bool code_is_cut() { return code_cut; }
 void note_code_is_cut() { code_cut = true; }
+
+void own_heap() { owned = true; }
+bool owns_heap() { return owned; }
+
+void give_back_free_heap() {
+  if (owned) malloc_trim(0);
+}
 
 }  // namespace plimsoll

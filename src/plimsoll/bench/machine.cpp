@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/accounted.h"
 #include "base/cpu.h"
 #include "base/process_memory.h"
 
@@ -230,6 +231,7 @@ double bytes_per_second(Bytes last_cache, int threads, std::optional<Bytes> room
   int64_t bytes = std::clamp(4 * cache, kLeast, kMost);
   if (room && room->count() < bytes) bytes = room->count();
   if (bytes < 2 * cache || bytes < kLeast / 2) return 0;
+  const MemoryTag tag(MemoryPart::kArena);  // the run's is given back, and `room` knows the limit
   const Pages pages(static_cast<size_t>(bytes));
   if (pages.numbers().empty()) return 0;
   std::ranges::fill(pages.numbers(), 1.0F);

@@ -6,7 +6,9 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
+#include "base/accounted.h"
 #include "base/format.h"
 #include "bench/machine.h"
 #include "cli/commands.h"
@@ -87,6 +89,7 @@ run::FitRequest fit_request(const FitCommand& command) {
 void report_profile(const FitCommand& command, const run::FitRequest& request, run::Run& run,
                     report::Profile profile) {
   if (!request.settings.profile) return;
+  const MemoryTag tag(MemoryPart::kFiles);
   run.close();
   profile.machine = bench::measure_machine(command.model.settings.threads,
                                            bench::room_within(request.settings.memory));
@@ -192,13 +195,13 @@ int run(const FitCommand& command, const TypedCommand& typed, const CommandRanks
                          {.optimizer = true, .loss = true}, loading));
   ask_for_rates(request.settings);
   StoppablePrinter printer(run, quiet);
-  const run::FitResult result = run.fit(request, printer);
+  run::FitResult result = run.fit(request, printer);
   if (quiet) {
     std::fputs((report::to_json(result.summary) + "\n").c_str(), stdout);
   } else {
     tell_end(command, result, typed);
   }
-  report_profile(command, request, run, result.profile);
+  report_profile(command, request, run, std::move(result.profile));
   return exit_code(result);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/accounted.h"
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
@@ -76,8 +77,12 @@ int run(const PlanCommand& options, const CLI::App& app, const TypedCommand& typ
                          : report::to_text(planned.summary, frontier, spelling(typed));
   if (!options.model.json && planned.runnable) text += next_step(options, app, typed);
   std::fputs(text.c_str(), stdout);
-  if (!options.html.empty()) write_text_file(options.html, report::to_html(planned.summary));
+  if (!options.html.empty()) {
+    const MemoryTag tag(MemoryPart::kFiles);
+    write_text_file(options.html, report::to_html(planned.summary));
+  }
   if (!options.output.empty() && planned.runnable) {
+    const MemoryTag tag(MemoryPart::kFiles);
     const planning::RunnablePlan& chosen = *planned.runnable;
     write_text_file(options.output, plan::print(chosen.plan, chosen.lowered.built.set));
   }

@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "base/format.h"
-#include "base/heap.h"
 #include "base/log.h"
+#include "base/process_memory.h"
 #include "base/suggest.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"

@@ -1,22 +1,28 @@
 #pragma once
 
-// Writing a picture as PNG by libpng: 8 bits a channel, red, green, blue.
+// Writing a picture as PNG: 8 bits a channel, red, green, blue.
 //
-// For small pictures that a program draws, whole in memory.
+// It is drawn as it is written, a few rows at a time, so that no more than those and the compressed
+// file are held. Rows are filtered by what lies above (a drawing's are mostly alike) and compressed
+// by zlib with a window of a few of them. Format: ISO/IEC 15948.
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
-#include <vector>
 
 namespace plimsoll::codec {
 
-struct RgbPicture {
+struct DrawnPicture {
   int width = 0;
   int height = 0;
-  std::vector<uint8_t> pixels;  // 3 · width · height, from the left to the right and downwards
+  int rows_at_once = 1;
+  // Fills rows from `top` on, as many as `pixels` has: 3 · width bytes each, all 255 before.
+  std::function<void(int top, std::span<uint8_t> pixels)> draw;
 };
 
-// The bytes of a .png file. Throws kData where width or height are not above 0.
-std::string write_png(const RgbPicture& picture);
+// The bytes of a .png file. Throws kData where a size is not above 0, kBackend where zlib has no
+// memory.
+std::string write_png(const DrawnPicture& picture);
 
 }  // namespace plimsoll::codec

@@ -145,7 +145,12 @@ int64_t Dataset::row_count() const {
 
 Bytes Dataset::resident_bytes() const {
   Bytes total = tables;
-  for (const RowSource* source : all_sources(*this)) total += source->resident_bytes();
+  Bytes stacks;
+  for (const RowSource* source : all_sources(*this)) {
+    total += source->resident_bytes();
+    stacks = max(stacks, source->stack_bytes());
+  }
+  total += stacks;
   return vocabulary == nullptr ? total : total + vocabulary->resident_bytes();
 }
 

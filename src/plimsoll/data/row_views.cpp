@@ -39,6 +39,7 @@ class PartRows final : public RowSource {
   Bytes resident_bytes() const override {
     return counts_source_ ? source_->resident_bytes() : Bytes(0);
   }
+  Bytes stack_bytes() const override { return source_->stack_bytes(); }
   bool can_read_as(DType dtype) const override { return source_->can_read_as(dtype); }
   void expect_order(bool random) override {
     source_->expect_order(random || !order_.is_identity());
@@ -184,6 +185,9 @@ class ClassWeightRows final : public ComputedRows {
     const Bytes own = ComputedRows::resident_bytes() + reader_.bytes() +
                       Bytes(static_cast<int64_t>(own_.size() * sizeof(double)));
     return weights_ ? own + weights_->resident_bytes() : own;
+  }
+  Bytes stack_bytes() const override {
+    return max(labels_->stack_bytes(), weights_ ? weights_->stack_bytes() : Bytes());
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "base/spill_folder.h"
 #include "codec/npy.h"
 #include "data/rows/array_rows.h"
+#include "data/rows/growing_array.h"
 #include "data/rows/joined_rows.h"
 
 namespace plimsoll::data {
@@ -19,16 +22,69 @@ namespace {
 
 constexpr size_t kPieceBytes = 256 << 10;
 constexpr const char* kName = "standard input";
-constexpr size_t kMostArrays = 65'536;
-constexpr int64_t kBytesOfAPlace = 512;  // of an array's reader and shape
+constexpr int64_t kMostArrays = 65'536;
+constexpr int64_t kScalar = -1;  // the rows of an array without any dimension
 
-std::unique_ptr<RowSource> join(std::vector<ArrayPlace> places) {
-  const size_t count = places.size();
-  if (count == 1) return make_array_rows(places.front());
-  const auto shared = std::make_shared<const std::vector<ArrayPlace>>(std::move(places));
+// Arrays of one type of number and one shape of rows.
+struct Kind {
+  codec::NumberFormat format;
+  std::vector<int64_t> row_shape;
+  friend bool operator==(const Kind&, const Kind&) = default;
+};
+
+// What is kept of an array: streams have tens of thousands.
+struct StreamArray {
+  int64_t begin = 0;  // in the stream
+  int64_t data_offset = 0;
+  int64_t rows = 0;
+  int64_t number = 0;  // in the stream, from 1
+  size_t kind = 0;
+};
+
+struct Stream {
+  std::shared_ptr<const codec::FileReader> file;
+  std::vector<Kind> kinds;
+};
+
+// The number of the kind: one of the last two, which features and labels take in turn, or a new
+// one.
+size_t number_of(Kind kind, std::vector<Kind>& kinds) {
+  const size_t last_two = kinds.size() < 2 ? 0 : kinds.size() - 2;
+  const auto known =
+      std::find(kinds.begin() + static_cast<std::ptrdiff_t>(last_two), kinds.end(), kind);
+  const auto number = static_cast<size_t>(known - kinds.begin());
+  if (known == kinds.end()) kinds.push_back(std::move(kind));
+  return number;
+}
+
+std::string name_of(int64_t number) { return fmt::format("{}, array {}", kName, number); }
+
+std::shared_ptr<const codec::FileReader> reader_from(const codec::FileReader& file, int64_t begin,
+                                                     int64_t number) {
+  return std::make_shared<const codec::FileReader>(file.file(), file.offset() + begin,
+                                                   file.size() - begin, name_of(number));
+}
+
+std::unique_ptr<RowSource> open_array(const Stream& stream, const StreamArray& array) {
+  const Kind& kind = stream.kinds[array.kind];
+  ArrayPlace place;
+  place.file = reader_from(*stream.file, array.begin, array.number);
+  place.format = kind.format;
+  place.shape = kind.row_shape;
+  if (array.rows != kScalar) place.shape.insert(place.shape.begin(), array.rows);
+  place.data_offset = array.data_offset;
+  return make_array_rows(place);
+}
+
+std::unique_ptr<RowSource> join(const std::shared_ptr<const Stream>& stream,
+                                GrowingArray<StreamArray>&& arrays) {
+  const size_t count = arrays.size();
+  if (count == 1) return open_array(*stream, arrays[0]);
+  arrays.shrink_to_fit();
+  const Bytes held(static_cast<int64_t>(arrays.held_bytes()));
+  const auto shared = std::make_shared<const GrowingArray<StreamArray>>(std::move(arrays));
   return join_rows(
-      kName, count, [shared](size_t i) { return make_array_rows((*shared)[i]); },
-      Bytes(static_cast<int64_t>(count) * kBytesOfAPlace));
+      kName, count, [stream, shared](size_t i) { return open_array(*stream, (*shared)[i]); }, held);
 }
 
 }  // namespace
@@ -55,47 +111,49 @@ std::shared_ptr<const codec::FileReader> spool_input(int descriptor, const std::
 }
 
 StreamSources open_stream(const std::shared_ptr<const codec::FileReader>& file, bool labels) {
-  std::vector<ArrayPlace> places;
-  for (int64_t offset = 0; offset < file->size();) {
-    const std::string name = fmt::format("{}, array {}", kName, places.size() + 1);
-    auto rest = std::make_shared<const codec::FileReader>(file->file(), file->offset() + offset,
-                                                          file->size() - offset, name);
-    if (places.size() == kMostArrays) {
+  auto stream = std::make_shared<Stream>();
+  stream->file = file;
+  // All of them where there are no labels; else features and labels, in turn.
+  std::array<GrowingArray<StreamArray>, 2> arrays;
+  int64_t count = 0;
+  for (int64_t begin = 0; begin < file->size(); ++count) {
+    if (count == kMostArrays) {
       throw Error(
           ErrorKind::kData,
           fmt::format("{}: expected at most {} arrays, received more. Write more rows in each.",
-                      name, kMostArrays));
+                      name_of(count + 1), kMostArrays));
     }
+    const auto rest = reader_from(*file, begin, count + 1);
     const codec::NpyHeader header = codec::read_npy_header(*rest);
     if (header.fortran_order && header.shape.size() > 1) {
-      throw Error(ErrorKind::kData, name +
+      throw Error(ErrorKind::kData, rest->name() +
                                         ": expected C order, received Fortran order. Write "
                                         "np.ascontiguousarray(x).");
     }
     int64_t bytes = header.format.bytes;
     for (const int64_t extent : header.shape) bytes *= extent;
-    places.push_back({std::move(rest), header.format, header.shape, header.data_offset, false});
-    offset += header.data_offset + bytes;
+    StreamArray array{begin, header.data_offset, kScalar, count + 1, 0};
+    Kind kind{header.format, header.shape};
+    if (!header.shape.empty()) {
+      array.rows = header.shape.front();
+      kind.row_shape.erase(kind.row_shape.begin());
+    }
+    array.kind = number_of(std::move(kind), stream->kinds);
+    arrays[labels ? static_cast<size_t>(count % 2) : 0].push_back(array);
+    begin += header.data_offset + bytes;
   }
-  if (places.empty()) {
+  if (count == 0) {
     throw Error(ErrorKind::kData, std::string(kName) +
                                       ": expected arrays as np.save writes them, received "
                                       "nothing.");
   }
   StreamSources sources;
-  if (!labels || places.size() == 1) {
-    sources.features = join(std::move(places));
-    return sources;
+  if (labels && count > 1 && count % 2 != 0) {
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: expected x and y in turn, received {} arrays.", kName, count));
   }
-  if (places.size() % 2 != 0) {
-    throw Error(ErrorKind::kData, fmt::format("{}: expected x and y in turn, received {} arrays.",
-                                              kName, places.size()));
-  }
-  std::vector<ArrayPlace> x;
-  std::vector<ArrayPlace> y;
-  for (size_t i = 0; i < places.size(); ++i) (i % 2 == 0 ? x : y).push_back(std::move(places[i]));
-  sources.features = join(std::move(x));
-  sources.labels = join(std::move(y));
+  sources.features = join(stream, std::move(arrays[0]));
+  if (!arrays[1].empty()) sources.labels = join(stream, std::move(arrays[1]));
   return sources;
 }
 

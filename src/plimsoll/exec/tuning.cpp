@@ -10,6 +10,7 @@
 
 #include "backend/cpu/threads/threads.h"
 #include "backend/kernel/region.h"
+#include "base/accounted.h"
 #include "base/cpu.h"
 #include "base/format.h"
 #include "base/process_memory.h"
@@ -230,6 +231,7 @@ std::vector<Wanted> find_wanted(const graph::ProgramSet& programs,
 void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
                   const TuningOptions& options, backend::KernelTimes& times) {
   const FloatModeGuard mode;
+  const MemoryTag tag(MemoryPart::kArena);  // whose room it is, which is free yet
   const backend::cpu::ThreadLimit threads(backend.catalog().thread_count());
   const std::vector<Wanted> wanted = find_wanted(programs, backend);
   const CpuInfo cpu = read_cpu_info();
@@ -308,6 +310,7 @@ double measure_copying(Bytes room) {
   constexpr int kTries = 5;
   const auto half = static_cast<size_t>(std::min(room.count() / 2, kMost) / 4096 * 4096);
   if (half == 0) return 0;
+  const MemoryTag tag(MemoryPart::kArena);
   const PageBuffer from(Bytes(static_cast<int64_t>(half)));
   const PageBuffer to(Bytes(static_cast<int64_t>(half)));
   std::memset(from.data(), 1, half);

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "base/hash_stream.h"
+#include "base/hash.h"
 #include "graph/text.h"
 
 namespace plimsoll::graph {

@@ -9,6 +9,7 @@
 #include "base/ceil_div.h"
 #include "base/process_memory.h"
 #include "exec/spill_queue.h"
+#include "exec/step_times.h"
 
 namespace plimsoll::planning {
 namespace {
@@ -31,6 +32,8 @@ constexpr Bytes kBytesPerCount{16};
 constexpr Bytes kFirstSearch = 1_MiB + 512_KiB;
 constexpr Bytes kFurtherSearch = 512_KiB;
 constexpr Bytes kStructuresBase = 512_KiB;
+// Of a profile: a step's name and times, and what is made of them at the end.
+constexpr Bytes kProfilePerNode{768};
 // What of graph, plan and tables is part of what the backend allows for making kernels.
 constexpr Bytes kStructuresInMaking = 1_MiB;
 // The search for a plan, beside what stays of it: scores, a plan that is being built and placed.
@@ -104,6 +107,15 @@ Bytes curve_bytes(const graph::ProgramSet& programs) {
   return most;
 }
 
+Bytes profile_bytes(const graph::ProgramSet& programs) {
+  constexpr Bytes kMarks(int64_t{exec::StepTimes::kMostMarks} * int64_t{sizeof(exec::StepMark)});
+  Bytes total;
+  for (const graph::Program& program : programs.programs) {
+    total += kMarks + kProfilePerNode * std::ssize(program.graph.nodes);
+  }
+  return total;
+}
+
 Bytes search_bytes(const graph::ProgramSet& programs) {
   int64_t nodes = 0;
   bool phases = false;
@@ -130,7 +142,8 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
   const Bytes saved_plan = round_up(held.saved_plan, page_size());
   const int64_t half_copies = saved_plan > Bytes() ? kHalfCopiesInReading : kHalfCopiesInSearch;
   overhead.structures = structure_bytes(programs, kBytesPerLiteral) + curve_bytes(programs) +
-                        names * kCopiesOfName + saved_plan;
+                        names * kCopiesOfName + saved_plan +
+                        (held.profiled ? profile_bytes(programs) : Bytes());
   overhead.data = held.data.held;
   overhead.exchange = held.exchange;
   overhead.search = structure_bytes(programs, kSearchPerLiteral) + search_bytes(programs) +

@@ -80,10 +80,11 @@ struct DataMemory {
 // What is held by others than programs and backend.
 struct HeldBeside {
   DataMemory data{};
-  Bytes given{};       // what the process held before (zero: it is ours)
-  Bytes exchange{};    // what the library of the ranks has taken
-  Bytes saved_plan{};  // the text of a plan that is read and not searched for (zero: none)
-  Bytes times{};       // measured ones, until a plan is chosen
+  Bytes given{};          // what the process held before (zero: it is ours)
+  Bytes exchange{};       // what the library of the ranks has taken
+  Bytes saved_plan{};     // the text of a plan that is read and not searched for (zero: none)
+  Bytes times{};          // measured ones, until a plan is chosen
+  bool profiled = false;  // the steps' times are kept (exec/step_times.h)
 };
 
 // Without reading ahead.

@@ -14,7 +14,8 @@ HeldBeside held_beside(const PlanRequest& request) {
           .given = request.given,
           .exchange = request.exchange,
           .saved_plan = request.saved_plan ? Bytes(std::ssize(*request.saved_plan)) : Bytes(),
-          .times = request.times.known ? held_bytes(*request.times.known) : Bytes()};
+          .times = request.times.known ? held_bytes(*request.times.known) : Bytes(),
+          .profiled = request.estimate};
 }
 
 layers::BatchSizes batch_sizes(int64_t batch, const RowCounts& rows) {

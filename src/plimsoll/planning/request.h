@@ -63,7 +63,7 @@ struct PlanRequest {
   bool full_answer = true;
   bool own_blocks_only = false;  // no smaller blocks where nothing fits
   bool extends = true;    // where nothing fits, the search goes on with several times the steps
-  bool estimate = false;  // whether RunnablePlan::estimates are wanted
+  bool estimate = false;  // whether RunnablePlan::estimates are wanted, for a run that is profiled
   // Called with what is searched for and what has been found so far, whenever that changes. May be
   // empty.
   std::function<void(const std::string&)> tell = {};

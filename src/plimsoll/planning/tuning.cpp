@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/heap.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/tuning.h"

@@ -81,7 +81,7 @@ void EventFile::scalars(int64_t step, const std::vector<std::pair<std::string, d
   write(whole.bytes());
 }
 
-void EventFile::image(int64_t step, std::string_view tag, const codec::RgbPicture& picture) {
+void EventFile::image(int64_t step, std::string_view tag, const codec::DrawnPicture& picture) {
   Message image;
   image.varint(1, static_cast<uint64_t>(picture.height))
       .varint(2, static_cast<uint64_t>(picture.width))

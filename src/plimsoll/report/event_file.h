@@ -38,7 +38,7 @@ class EventFile {
   void text(int64_t step, std::string_view tag, std::string_view markdown);
   // A tensor (buckets, 3) of left edge, right edge and count, for the plugin "histograms".
   void histogram(int64_t step, std::string_view tag, const Histogram& histogram);
-  void image(int64_t step, std::string_view tag, const codec::RgbPicture& picture);
+  void image(int64_t step, std::string_view tag, const codec::DrawnPicture& picture);
 
  private:
   void write(std::span<const std::byte> event);

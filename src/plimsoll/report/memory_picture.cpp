@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <string_view>
 
 #include "base/format.h"
@@ -54,20 +55,18 @@ constexpr int kBar = 420;
 constexpr int kSizeLetters = 11;
 constexpr int kWidth = 2 * kMargin + (kNameLetters + kSizeLetters + 2) * kLetter + kBar;
 
+// Rows of the picture from `first` on. What is drawn above or below of them is left out.
 class Canvas {
  public:
-  Canvas(int width, int height) {
-    picture_.width = width;
-    picture_.height = height;
-    picture_.pixels.assign(static_cast<size_t>(width) * static_cast<size_t>(height) * 3, 255);
-  }
+  Canvas(int first, std::span<uint8_t> pixels)
+      : first_(first), rows_(static_cast<int>(pixels.size()) / (3 * kWidth)), pixels_(pixels) {}
 
   void fill(int left, int top, int width, int height, Colour colour) {
-    for (int y = top; y < std::min(top + height, picture_.height); ++y) {
-      for (int x = left; x < std::min(left + width, picture_.width); ++x) {
-        uint8_t* pixel = picture_.pixels.data() +
-                         3 * (static_cast<size_t>(y) * static_cast<size_t>(picture_.width) +
-                              static_cast<size_t>(x));
+    const int begin = std::max(top - first_, 0);
+    const int end = std::min(top + height - first_, rows_);
+    for (int y = begin; y < end; ++y) {
+      for (int x = left; x < std::min(left + width, kWidth); ++x) {
+        uint8_t* pixel = pixels_.data() + 3 * (y * kWidth + x);
         pixel[0] = colour.red;
         pixel[1] = colour.green;
         pixel[2] = colour.blue;
@@ -89,10 +88,10 @@ class Canvas {
     }
   }
 
-  codec::RgbPicture finish() { return std::move(picture_); }
-
  private:
-  codec::RgbPicture picture_;
+  int first_;
+  int rows_;
+  std::span<uint8_t> pixels_;
 };
 
 Colour colour_of(std::string_view kind) {
@@ -129,6 +128,24 @@ void draw_row(Canvas& canvas, int top, const MemoryRow& row, Bytes largest) {
   canvas.write(first + place(row.total) + kLetter, top + 2, to_string(row.total));
 }
 
+void draw_all(Canvas& canvas, const std::vector<MemoryRow>& rows) {
+  Bytes largest;
+  for (const MemoryRow& row : rows) largest = max(largest, row.total);
+  int top = kMargin;
+  for (const MemoryRow& row : rows) {
+    draw_row(canvas, top, row, largest);
+    top += kLine;
+  }
+  top += kLine;
+  int left = kMargin;
+  for (const Kind& kind : kKinds) {
+    if (kind.name.empty()) continue;
+    canvas.fill(left, top, kLetter, kLine - 6, kind.colour);
+    canvas.write(left + 2 * kLetter, top + 1, kind.name);
+    left += kLetter * (static_cast<int>(kind.name.size()) + 4);
+  }
+}
+
 }  // namespace
 
 std::vector<MemoryRow> memory_rows(const std::vector<plan::Culprit>& culprits) {
@@ -155,24 +172,12 @@ std::vector<MemoryRow> memory_rows(const std::vector<plan::Culprit>& culprits) {
   return rows;
 }
 
-codec::RgbPicture draw_memory(const std::vector<MemoryRow>& rows) {
-  Canvas canvas(kWidth, 2 * kMargin + kLine * (static_cast<int>(rows.size()) + 2));
-  Bytes largest;
-  for (const MemoryRow& row : rows) largest = max(largest, row.total);
-  int top = kMargin;
-  for (const MemoryRow& row : rows) {
-    draw_row(canvas, top, row, largest);
-    top += kLine;
-  }
-  top += kLine;
-  int left = kMargin;
-  for (const Kind& kind : kKinds) {
-    if (kind.name.empty()) continue;
-    canvas.fill(left, top, kLetter, kLine - 6, kind.colour);
-    canvas.write(left + 2 * kLetter, top + 1, kind.name);
-    left += kLetter * (static_cast<int>(kind.name.size()) + 4);
-  }
-  return canvas.finish();
+codec::DrawnPicture draw_memory(const std::vector<MemoryRow>& rows) {
+  const int height = 2 * kMargin + kLine * (static_cast<int>(rows.size()) + 2);
+  return {kWidth, height, kLine, [&rows](int top, std::span<uint8_t> pixels) {
+            Canvas canvas(top, pixels);
+            draw_all(canvas, rows);
+          }};
 }
 
 std::string memory_table(const std::vector<MemoryRow>& rows) {

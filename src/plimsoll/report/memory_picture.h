@@ -27,7 +27,8 @@ struct MemoryRow {
 inline constexpr size_t kMostRows = 24;
 
 std::vector<MemoryRow> memory_rows(const std::vector<plan::Culprit>& culprits);
-codec::RgbPicture draw_memory(const std::vector<MemoryRow>& rows);
+// `rows` are to live as long as the picture.
+codec::DrawnPicture draw_memory(const std::vector<MemoryRow>& rows);
 std::string memory_table(const std::vector<MemoryRow>& rows);
 
 }  // namespace plimsoll::report

@@ -110,6 +110,7 @@ void Fitting::open_callbacks() {
   options.say = [this](const std::string& text) { listener_.notice(text); };
   if (!asked.keep_best.empty()) {
     options.on_best = [this](train::Session& best) {
+      const MemoryTag tag(MemoryPart::kFiles);
       formats::save_model(request_.callbacks.keep_best, run_.model(), &*run_.compile_,
                           *best.state());
     };
@@ -219,6 +220,7 @@ train::History Fitting::train(train::FitOptions options) {
 
 // Files and figures after the last step.
 FitResult Fitting::finish(train::History history) {
+  const MemoryTag tag(MemoryPart::kFiles);
   listener_.trained();
   FitResult result;
   if (checkpoints_) {
@@ -249,6 +251,13 @@ FitResult Fitting::finish(train::History history) {
   return result;
 }
 
+void Fitting::open_logs(const report::PlanSummary& plan, const train::Position& start) {
+  const MemoryTag tag(MemoryPart::kFiles);
+  const bool shown = !request_.logs.tensorboard.empty();
+  logs_ = std::make_unique<Logs>(request_.logs, start, shown ? report::to_text(plan, true) : "",
+                                 session(), listener_);
+}
+
 FitResult Fitting::run() {
   check(request_);
   open_checkpoints();
@@ -276,8 +285,7 @@ FitResult Fitting::run() {
   if (request_.settings.ranks != nullptr) {
     expect_equal_state(*request_.settings.ranks, *session().state(), start.steps);
   }
-  logs_ = std::make_unique<Logs>(request_.logs, start, report::to_text(plan, true), session(),
-                                 listener_);
+  open_logs(plan, start);
   return finish(train(options(start)));
 }
 

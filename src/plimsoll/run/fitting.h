@@ -27,6 +27,7 @@ class Fitting {
   void open_checkpoints();
   void open_data();
   void open_callbacks();
+  void open_logs(const report::PlanSummary& plan, const train::Position& start);
   report::PlanSummary describe(const train::Session& session) const;
   train::FitOptions options(const train::Position& start);
   train::History train(train::FitOptions options);

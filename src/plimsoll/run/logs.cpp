@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/accounted.h"
 #include "report/memory_picture.h"
 
 namespace plimsoll::run {
@@ -52,6 +53,7 @@ train::Metrics with_memory(const train::EpochResult& result, const train::Memory
 Logs::Logs(const LogRequest& request, const train::Position& start, const std::string& plan,
            const train::Session& session, Listener& listener)
     : request_(request), listener_(listener) {
+  const MemoryTag tag(MemoryPart::kFiles);
   if (!request.lines.empty()) {
     lines_ = start == train::Position{}
                  ? std::make_unique<trace::RunLog>(request.lines)
@@ -67,10 +69,12 @@ Logs::Logs(const LogRequest& request, const train::Position& start, const std::s
 }
 
 void Logs::step(int64_t step, double loss) {
+  const MemoryTag tag(MemoryPart::kFiles);
   attempt(lines_ended_, [&] { lines_->step(step, loss); });
 }
 
 void Logs::epoch(const train::EpochResult& result, train::Session& session) {
+  const MemoryTag tag(MemoryPart::kFiles);
   if (lines_) {
     attempt(lines_ended_, [&] { lines_->epoch(result.epoch, result.metrics, result.seconds); });
   }

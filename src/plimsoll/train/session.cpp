@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/hash.h"
-#include "base/heap.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_queue.h"

@@ -5,8 +5,6 @@
 #include <set>
 #include <string>
 
-#include "base/hash_stream.h"
-
 namespace plimsoll {
 namespace {
 

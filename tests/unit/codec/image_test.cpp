@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <span>
+#include <tuple>
 
 #include "codec/png_writer.h"
 #include "unit/base/expect_error.h"
@@ -65,12 +68,20 @@ TEST(Image, MasksAreOneNumberAPixel) {
 }
 
 TEST(Image, WrittenPngIsExact) {
-  for (const auto& [width, height] : {std::pair{13, 7}, std::pair{1, 1}, std::pair{640, 300}}) {
+  for (const auto& [width, height, rows] : {std::tuple{13, 7, 1}, std::tuple{13, 7, 3},
+                                            std::tuple{1, 1, 4}, std::tuple{640, 300, 18}}) {
+    SCOPED_TRACE(testing::Message() << width << " × " << height << ", " << rows << " at once");
     const std::vector<uint8_t> pixels = ramp(width, height);
-    EXPECT_EQ(decode(write_png({width, height, pixels}), 3), pixels) << width;
+    const auto row_bytes = 3 * static_cast<size_t>(width);
+    const auto draw = [&](int top, std::span<uint8_t> strip) {
+      EXPECT_TRUE(std::ranges::all_of(strip, [](uint8_t value) { return value == 255; }));
+      std::copy_n(pixels.data() + static_cast<size_t>(top) * row_bytes, strip.size(),
+                  strip.begin());
+    };
+    EXPECT_EQ(decode(write_png({width, height, rows, draw}), 3), pixels);
   }
-  expect_error(ErrorKind::kData, "expected 3 bytes for each pixel of 2 × 2, received 3 bytes", [] {
-    write_png({2, 2, {1, 2, 3}});
+  expect_error(ErrorKind::kData, "expected sizes above 0, received 2 × 0, 1 rows at once", [] {
+    write_png({2, 0, 1, {}});
   });
 }
 

@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "unit/base/allocation_counter.h"
+
 namespace plimsoll::data {
 namespace {
 
@@ -58,6 +60,29 @@ TEST(WordCounts, TheMostFrequentOnes) {
   EXPECT_EQ(most(0), Words{});
   EXPECT_EQ(most(3), (Words{"d", "c", "a"}));
   EXPECT_EQ(most(10), (Words{"d", "c", "a", "b", "e"}));
+}
+
+// Where the table is enough and where runs are written, of words inside of a string and beyond.
+TEST(WordCounts, PeakIsWhatIsHeldAndNotMuchMore) {
+  for (const auto& [number, length, most] :
+       {std::tuple{20'000, 9, 20'000}, std::tuple{30'000, 22, 100}, std::tuple{20'000, 22, 20'000},
+        std::tuple{70'000, 22, 70'000}, std::tuple{60'000, 9, 60'000},
+        std::tuple{40'000, 300, 40'000}, std::tuple{40'000, 300, 100}}) {
+    SCOPED_TRACE(testing::Message() << number << " words of " << length << ", " << most << " kept");
+    int64_t told = 0;
+    const int64_t held = test::peak_of([&] {
+      WordCounts counts("/var/tmp");
+      for (int i = 0; i < number; ++i) {
+        std::string word = std::to_string(i);
+        word.insert(0, static_cast<size_t>(length) - word.size(), 'x');
+        counts.add(word);
+      }
+      EXPECT_EQ(std::ssize(most_frequent(counts, most)), most);
+      told = counts.peak_bytes();
+    });
+    EXPECT_LE(held, told);
+    EXPECT_LE(told, held + held / 4 + (1 << 20));
+  }
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ namespace {
 
 constexpr int64_t kPieceBytes = 32 * 1024;
 // Stacks of the threads that read at once: as much as four of them take.
-constexpr int64_t kStagingBytes = 4 * kPieceBytes;
+constexpr Bytes kStagingBytes(4 * kPieceBytes);
+// The array's reader, and its open file.
+constexpr Bytes kReaderBytes = 1_KiB;
 constexpr int64_t kKeptBytes = 256 * 1024;
 constexpr int64_t kMostKeptBytes = 4 << 20;  // where that is asked for
 constexpr double kMostlyCached = 0.5;
@@ -42,7 +44,8 @@ class ArrayRows final : public RowSource {
   const std::vector<int64_t>& row_shape() const override { return row_shape_; }
   DType stored_dtype() const override { return nearest_dtype(format_); }
   const std::string& origin() const override { return file_->name(); }
-  Bytes resident_bytes() const override { return Bytes(is_small_ ? total_bytes() : kStagingBytes); }
+  Bytes resident_bytes() const override { return is_small_ ? Bytes(total_bytes()) : kReaderBytes; }
+  Bytes stack_bytes() const override { return is_small_ ? Bytes() : kStagingBytes; }
   bool can_read_as(DType dtype) const override { return codec::can_convert(format_, dtype); }
   bool reads_together() const override { return true; }
 

@@ -31,6 +31,7 @@ class JoinedRows final : public RowSource {
     return beside_ + largest_ * static_cast<int64_t>(std::min(chunks, kMostOpen)) +
            Bytes(static_cast<int64_t>(begins_.size() * sizeof(int64_t)));
   }
+  Bytes stack_bytes() const override { return stacks_; }
   Bytes opened_bytes() const override { return beside_; }
   bool can_read_as(DType dtype) const override { return chunk(0).can_read_as(dtype); }
   void expect_order(bool random) override {
@@ -82,6 +83,7 @@ class JoinedRows final : public RowSource {
     }
     begins_.push_back(begins_.back() + rows.row_count());
     largest_ = max(largest_, rows.resident_bytes());
+    stacks_ = max(stacks_, rows.stack_bytes());
   }
 
   RowSource& chunk(size_t index) const {
@@ -112,6 +114,7 @@ class JoinedRows final : public RowSource {
   DType stored_ = DType::kFloat32;
   Bytes beside_;
   Bytes largest_;
+  Bytes stacks_;
   bool random_ = false;
   mutable std::vector<Opened> opened_;
 };

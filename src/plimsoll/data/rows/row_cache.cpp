@@ -51,6 +51,7 @@ class CachedRows final : public RowSource {
   const std::string& origin() const override { return origin_; }
   std::string name_of(int64_t row) const override { return files_->file(row); }
   Bytes resident_bytes() const override { return rows_->resident_bytes() + beside_; }
+  Bytes stack_bytes() const override { return rows_->stack_bytes(); }
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
     rows_->read(first, count, dtype, destination);
   }

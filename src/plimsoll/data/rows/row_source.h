@@ -37,7 +37,10 @@ class RowSource {
   }
   // Bytes of buffers that this source holds or will hold while reading.
   virtual Bytes resident_bytes() const = 0;
-  // Tables and dictionaries among these that are there since it was opened.
+  // What reading takes on the stacks of the threads that read, beside resident_bytes: all sources
+  // have the same stacks, so that the most of them counts once.
+  virtual Bytes stack_bytes() const { return {}; }
+  // Tables and dictionaries among resident_bytes that are there since it was opened.
   virtual Bytes opened_bytes() const { return {}; }
 
   // Writes rows [first, first + count) as `dtype`, dense and row-major. Conversions that lose the

@@ -35,6 +35,7 @@ class WindowRows final : public RowSource {
   Bytes resident_bytes() const override {
     return counts_series_ ? series_->resident_bytes() : Bytes(0);
   }
+  Bytes stack_bytes() const override { return series_->stack_bytes(); }
   Bytes opened_bytes() const override {
     return counts_series_ ? series_->opened_bytes() : Bytes(0);
   }

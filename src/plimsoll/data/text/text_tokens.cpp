@@ -102,9 +102,12 @@ void for_each_token(const codec::FileReader& file, bool words,
 class TokenTable {
  public:
   explicit TokenTable(const std::vector<std::string>& tokens) : tokens_(tokens) {
-    slots_.assign(std::bit_ceil(2 * tokens.size() + 1), kFree);
+    slots_.assign(slots_for(tokens.size()), kFree);
     for (size_t i = 0; i < tokens.size(); ++i)
       slots_[slot_of(tokens[i])] = static_cast<uint32_t>(i);
+  }
+  static Bytes bytes_for(size_t tokens) {
+    return Bytes(static_cast<int64_t>(slots_for(tokens) * sizeof(uint32_t)));
   }
   // -1: none of them.
   int64_t find(std::string_view token) const {
@@ -114,6 +117,7 @@ class TokenTable {
 
  private:
   static constexpr uint32_t kFree = UINT32_MAX;
+  static size_t slots_for(size_t tokens) { return std::bit_ceil(2 * tokens + 1); }
   size_t slot_of(std::string_view token) const {
     size_t slot = TextHash()(token) & (slots_.size() - 1);
     while (slots_[slot] != kFree && tokens_[slots_[slot]] != token) {
@@ -136,11 +140,8 @@ codec::NumberFormat token_format(size_t vocabulary) {
 }  // namespace
 
 Bytes Vocabulary::resident_bytes() const {
-  constexpr size_t kInside = 15;  // bytes of a string that lie in itself
   auto bytes = static_cast<int64_t>(tokens.capacity() * sizeof(std::string));
-  for (const std::string& token : tokens) {
-    if (token.capacity() > kInside) bytes += static_cast<int64_t>(token.capacity() + 32) / 16 * 16;
-  }
+  for (const std::string& token : tokens) bytes += text_bytes(token);
   return Bytes(bytes);
 }
 
@@ -169,10 +170,13 @@ Vocabulary find_vocabulary(const std::shared_ptr<const codec::FileReader>& file,
   if (vocabulary.tokens.empty()) {
     throw Error(ErrorKind::kData, file->name() + ": expected text, received none.");
   }
-  // Ranked words, or the table of numbers, lie beside the list.
-  constexpr int64_t kBesideToken = 48;
-  vocabulary.opening_peak +=
-      vocabulary.resident_bytes() + Bytes(kBesideToken * std::ssize(vocabulary.tokens));
+  // Words are counted and ranked before the list is whole; characters' set lies beside it. When it
+  // is used, the table of numbers does.
+  constexpr int64_t kNodeOfSet = 80;
+  const Bytes listed = vocabulary.resident_bytes();
+  const Bytes set = words ? Bytes() : Bytes(kNodeOfSet * std::ssize(vocabulary.tokens));
+  vocabulary.opening_peak = max(vocabulary.opening_peak,
+                                listed + max(set, TokenTable::bytes_for(vocabulary.tokens.size())));
   return vocabulary;
 }
 

@@ -120,8 +120,10 @@ void WordCounts::add(std::string_view word) {
 
 int64_t WordCounts::peak_bytes() const {
   constexpr int64_t kSorted = 1 << 20;  // views of all words of a table
-  if (most_runs_ == 0) return held_ + held_ / 4;
-  return kMostHeld + std::max(kSorted, static_cast<int64_t>(most_runs_ * kBufferBytes));
+  if (most_runs_ == 0) return held_ + held_ / 4 + most_beside_;
+  const auto read = static_cast<int64_t>(most_runs_ * kBufferBytes);
+  // The table is gone before the words are gone through.
+  return std::max(kMostHeld + std::max(kSorted, read), read + most_beside_);
 }
 
 void WordCounts::flush() {
@@ -191,20 +193,31 @@ void WordCounts::for_each(const Take& take) {
 std::vector<std::string> most_frequent(WordCounts& counts, int64_t most) {
   using Ranked = std::pair<int64_t, std::string>;  // the negative count, and the word
   std::vector<Ranked> heap;                        // the least frequent on top
+  int64_t texts = 0;
+  const auto note = [&](size_t capacity) {
+    counts.note_beside(texts + static_cast<int64_t>(capacity * sizeof(Ranked)));
+  };
   counts.for_each([&](std::string_view word, int64_t count) {
     if (std::ssize(heap) == most) {
       // A later word of the same count is after the earlier one.
       if (most == 0 || -count >= heap.front().first) return;
       std::ranges::pop_heap(heap);
+      texts -= text_bytes(heap.back().second);
       heap.back() = {-count, std::string(word)};
     } else {
+      const size_t before = heap.capacity();
       heap.emplace_back(-count, word);
+      if (heap.capacity() > before) note(before + heap.capacity());
     }
+    texts += text_bytes(heap.back().second);
+    note(heap.capacity());
     std::ranges::push_heap(heap);
   });
   std::ranges::sort(heap);
   std::vector<std::string> words;
   words.reserve(heap.size() + 1);
+  counts.note_beside(texts + static_cast<int64_t>(heap.capacity() * sizeof(Ranked) +
+                                                  words.capacity() * sizeof(std::string)));
   for (Ranked& ranked : heap) words.push_back(std::move(ranked.second));
   return words;
 }

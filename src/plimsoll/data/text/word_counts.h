@@ -10,6 +10,7 @@
 //
 // Internal to data.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,6 +28,12 @@ struct TextHash {
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
 
+// What the C library takes for a string's text, where that does not lie in the string itself.
+inline int64_t text_bytes(const std::string& text) {
+  constexpr size_t kInside = 15;
+  return text.capacity() <= kInside ? 0 : static_cast<int64_t>(text.capacity() + 24) / 16 * 16;
+}
+
 class WordCounts {
  public:
   // The most of the table and of what merging reads through. A longer word than 64 KiB is the
@@ -38,8 +45,10 @@ class WordCounts {
   ~WordCounts();
 
   void add(std::string_view word);
-  // The most that it has held.
+  // The most that it has held, with what was held beside while its words were gone through.
   int64_t peak_bytes() const;
+  // For whoever goes through them: that much is held now, beside what this holds.
+  void note_beside(int64_t bytes) { most_beside_ = std::max(most_beside_, bytes); }
   // Hands out every word and its count, words in bytewise order. Nothing is added afterwards.
   void for_each(const std::function<void(std::string_view word, int64_t count)>& take);
 
@@ -61,6 +70,7 @@ class WordCounts {
   std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> table_;
   int64_t held_ = 0;
   size_t most_runs_ = 0;
+  int64_t most_beside_ = 0;
   std::vector<Run> runs_;
 };
 

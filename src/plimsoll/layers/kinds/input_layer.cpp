@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "layers/kinds/all_layers.h"
-#include "layers/kinds/input_lookup.h"
+#include "layers/kinds/sequence/input_lookup.h"
 
 namespace plimsoll::layers {
 namespace {

@@ -2,7 +2,7 @@
 // nothing of each other, on the team.
 
 #include "backend/cpu/families.h"
-#include "backend/reference/image_changes.h"
+#include "backend/reference/image/image_changes.h"
 
 namespace plimsoll::backend::cpu {
 

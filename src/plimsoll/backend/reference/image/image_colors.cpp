@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "backend/reference/image_changes.h"
+#include "backend/reference/image/image_changes.h"
 #include "backend/reference/image_loops.h"
 
 namespace plimsoll::backend::reference {

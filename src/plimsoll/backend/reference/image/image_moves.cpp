@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "backend/reference/image_changes.h"
+#include "backend/reference/image/image_changes.h"
 #include "backend/reference/image_loops.h"
 #include "backend/reference/problem.h"
 

@@ -1,4 +1,4 @@
-#include "layers/kinds/input_lookup.h"
+#include "layers/kinds/sequence/input_lookup.h"
 
 #include <algorithm>
 #include <limits>
