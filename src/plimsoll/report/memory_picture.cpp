@@ -156,6 +156,7 @@ std::vector<MemoryRow> memory_rows(const std::vector<plan::Culprit>& culprits) {
     add(row, culprit.what, culprit.bytes);
   }
   std::vector<MemoryRow> rows;
+  rows.reserve(by_layer.size());
   for (auto& [layer, row] : by_layer) rows.push_back(std::move(row));
   std::ranges::stable_sort(rows, std::greater(), &MemoryRow::total);
   if (rows.size() > kMostRows) {
