@@ -5,6 +5,8 @@ The numbers that a layer gives are compared exactly; what is trained on them, as
 
 import csv
 import json
+import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from harness import run_plimsoll
+from harness import BINARY, run_plimsoll
 from keras import layers as L
 
 WORDS = ["ship", "sea", "", "Hull", "café", "a", "wind and sail", "ship "]
@@ -505,3 +507,89 @@ def test_large_vocabularies_are_counted(tmp_path: Path) -> None:
     assert large_measured - small_measured > 4 * 2**20  # else it would show nothing
     grown, measured = large - small, large_measured - small_measured
     assert measured - 2**19 <= grown <= measured + 3 * 2**19, (grown, measured)
+
+
+def test_blanks_around_words(tmp_path: Path) -> None:
+    """As pandas keeps them: the table of the census has ", State-gov"."""
+    model = on(L.StringLookup(vocabulary=[" State-gov", "Private", "Private "]))
+    model.save(tmp_path / "model.keras")
+    (tmp_path / "x.csv").write_text(
+        'n,x,m\n39, State-gov,1\n40,Private,2\n41,Private ,3\n1,"x",4\n'
+    )
+    run_plimsoll("predict", tmp_path / "model.keras", "--data", tmp_path / "x.csv", "--output",
+                 tmp_path / "y.npy")  # fmt: skip
+    words = tf.constant([[" State-gov"], ["Private"], ["Private "], ["x"]])
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), model(words))
+
+
+@pytest.mark.parametrize("form", ["table", "array"])
+def test_masks_of_fractions(tmp_path: Path, form: str) -> None:
+    """Hashing compares 7.5 with its mask of 7, and hashes 7."""
+    model = on(L.Hashing(11, mask_value=7, output_mode="one_hot"), "float32")
+    model.save(tmp_path / "model.keras")
+    numbers = np.array([[7.5], [7.0], [-3.25], [8.0]], dtype="float32")
+    data = tmp_path / ("x.csv" if form == "table" else "x.npy")
+    if form == "table":
+        write_table(data, {"x": list(numbers[:, 0])})
+    else:
+        np.save(data, numbers)
+    run_plimsoll("predict", tmp_path / "model.keras", "--data", data, "--output",
+                 tmp_path / "y.npy")  # fmt: skip
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), model(numbers))
+
+
+def test_numbers_that_no_integer_holds(tmp_path: Path) -> None:
+    on(L.Hashing(11, output_mode="one_hot"), "float32").save(tmp_path / "model.keras")
+    (tmp_path / "x.csv").write_text("x\n1\n9223372036854775807\n")
+    done = run_plimsoll("predict", tmp_path / "model.keras", "--data", tmp_path / "x.csv",
+                        "--output", tmp_path / "y.npy", check=False)  # fmt: skip
+    assert done.returncode == 5
+    assert "line 3" in done.stderr and "expected a whole number" in done.stderr
+
+
+def with_vocabulary(folder: Path, text: bytes) -> Path:
+    """A saved model of an adapted layer, with another vocabulary beside its configuration."""
+    adapted().save(folder / "model.keras")
+    with (
+        zipfile.ZipFile(folder / "model.keras") as old,
+        zipfile.ZipFile(folder / "other.keras", "w") as new,
+    ):
+        for name in old.namelist():
+            words = name.endswith("vocabulary.txt")
+            new.writestr(name, text if words else old.read(name))
+    return folder / "other.keras"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("caf\xe9\nsea\n".encode("cp1252"), "UTF-8"),
+        (b"\n" * 600_000 + b"a", "at most 131072 words"),
+    ],
+)
+def test_refused_vocabularies(tmp_path: Path, text: bytes, word: str) -> None:
+    path = with_vocabulary(tmp_path, text)
+    done = run_plimsoll("show", path, check=False)
+    assert done.returncode == 4, done.stderr
+    assert word in done.stderr
+
+
+def test_vocabularies_that_no_configuration_holds(tmp_path: Path) -> None:
+    inputs = [keras.Input((1,), dtype="string", name=f"x{i}") for i in range(3)]
+    rows = [L.StringLookup(name=f"words{i}", output_mode="multi_hot") for i in range(3)]
+    for layer in rows:
+        layer.adapt(np.array([f"w{i}" for i in range(60_000)]))
+    outputs = L.Concatenate()([layer(x) for layer, x in zip(rows, inputs)])
+    keras.Model(inputs, outputs).save(tmp_path / "model.keras")
+    done = run_plimsoll("show", tmp_path / "model.keras", check=False)
+    assert done.returncode == 4
+    assert "131072 words and 4 MiB in all vocabularies" in done.stderr
+
+
+def test_unknown_words_without_end(tmp_path: Path) -> None:
+    """A million numbers of one long word are not made a list of."""
+    layer = L.StringLookup(vocabulary=["a"], num_oov_indices=1 << 20, oov_token="x" * 100_000)
+    (tmp_path / "model.json").write_text(on(layer).to_json())
+    words = ["prlimit", f"--as={1 << 30}", str(BINARY), "show", str(tmp_path / "model.json")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

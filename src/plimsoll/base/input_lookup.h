@@ -50,7 +50,8 @@ struct InputLookup {
 
   static constexpr int64_t kMostWords = int64_t{1} << 17;      // of a vocabulary
   static constexpr int64_t kMostWordBytes = int64_t{2} << 20;  // of a vocabulary
-  static constexpr int64_t kMostDepth = int64_t{1} << 24;      // numbers of an encoded row
+  static constexpr int64_t kMostDepth = int64_t{1} << 20;      // numbers of an encoded row
+  static constexpr int64_t kMostBins = int64_t{1} << 31;       // of Hashing
   static constexpr int64_t kMostLength = int64_t{1} << 20;     // tokens of a sample
   static constexpr int64_t kMostNgram = 16;                    // tokens of one, and widths
 

@@ -112,17 +112,19 @@ std::string_view CsvReader::take_quoted(std::string_view record, size_t& at, cha
   return {first, static_cast<size_t>(out - first)};
 }
 
-void CsvReader::add_field(std::string_view field) {
+void CsvReader::add_field(std::string_view field, std::string_view written) {
   if (fields_.size() == kMaxFields) {
     throw Error(ErrorKind::kData,
                 fmt::format("{}: line {}: expected at most {} columns, received more.", name(),
                             line_, kMaxFields));
   }
   fields_.push_back(field);
+  written_.push_back(written);
 }
 
 void CsvReader::split(std::string_view record) {
   fields_.clear();
+  written_.clear();
   if (unquoted_.size() < record.size()) unquoted_.resize(record.size());
   if (delimiter_ == ' ') return split_blanks(record);
   char* out = unquoted_.data();
@@ -130,12 +132,15 @@ void CsvReader::split(std::string_view record) {
     size_t start = at;
     while (start < record.size() && is_blank(record[start]) && record[start] != delimiter_) ++start;
     if (start < record.size() && record[start] == '"') {
-      add_field(take_quoted(record, start, out));
+      const std::string_view field = take_quoted(record, start, out);
+      add_field(field, field);
       at = std::min(record.find(delimiter_, start), record.size());
       continue;
     }
+    const size_t begin = at;
     at = std::min(record.find(delimiter_, at), record.size());
-    add_field(start < at ? trimmed(record.substr(start, at - start)) : "");
+    add_field(start < at ? trimmed(record.substr(start, at - start)) : "",
+              record.substr(begin, at - begin));
   }
 }
 
@@ -145,11 +150,13 @@ void CsvReader::split_blanks(std::string_view record) {
     if (is_blank(record[at])) {
       ++at;
     } else if (record[at] == '"') {
-      add_field(take_quoted(record, at, out));
+      const std::string_view field = take_quoted(record, at, out);
+      add_field(field, field);
       at = std::min(at, record.size());
     } else {
       const size_t end = std::min(record.find_first_of(" \t", at), record.size());
-      add_field(record.substr(at, end - at));
+      const std::string_view field = record.substr(at, end - at);
+      add_field(field, field);
       at = end;
     }
   }

@@ -45,13 +45,16 @@ class CsvReader {
   bool next();
   // They are the current record's, valid until the next one.
   std::span<const std::string_view> fields() const { return fields_; }
+  // The same with the blanks around what is not quoted.
+  std::span<const std::string_view> fields_as_written() const { return written_; }
   // Line of the file on which the record begins, from 1.
   int64_t line() const { return line_; }
   const std::string& name() const { return file_->name(); }
   // What it has come to hold for the records so far.
   int64_t held_bytes() const {
     return static_cast<int64_t>(buffer_.capacity() + unquoted_.capacity() +
-                                fields_.capacity() * sizeof(std::string_view));
+                                (fields_.capacity() + written_.capacity()) *
+                                    sizeof(std::string_view));
   }
 
  private:
@@ -59,7 +62,7 @@ class CsvReader {
   bool refill();
   void split(std::string_view record);
   void split_blanks(std::string_view record);
-  void add_field(std::string_view field);
+  void add_field(std::string_view field, std::string_view written);
   std::string_view take_quoted(std::string_view record, size_t& at, char*& out);
 
   std::shared_ptr<const ByteReader> file_;
@@ -73,6 +76,7 @@ class CsvReader {
   int64_t next_line_ = 1;
   std::vector<char> unquoted_;
   std::vector<std::string_view> fields_;
+  std::vector<std::string_view> written_;
 };
 
 // The fields of one line, for what stands in a comment: quotes part nothing and are left out.

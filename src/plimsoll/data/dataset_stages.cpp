@@ -47,6 +47,7 @@ Dataset split_off(Dataset& dataset, double fraction, uint64_t seed) {
       dataset.sorted_by_class ? Permutation(rows, seed, kSplitEpoch) : Permutation(rows);
   Dataset rest = dataset;
   rest.vocabulary.reset();  // it counts once
+  rest.tables = {};
   rest.opening_peak = {};
   const auto part = [&](Sources Dataset::*group) {
     const Sources all = dataset.*group;

@@ -132,11 +132,12 @@ int64_t Converter::integer_id(const codec::CsvReader& reader, size_t index,
   int64_t integer = 0;
   const auto read = std::from_chars(field.data(), field.data() + field.size(), integer);
   const bool whole = read.ec == std::errc() && read.ptr == field.data() + field.size();
-  double number = 0;
+  double number = static_cast<double>(integer);
   constexpr double kExact = 9007199254740992.0;  // 2^53: integers below it are exact
-  if (!whole) {
+  const bool fractions = ids.lookup().takes_fractions;
+  if (!whole || (fractions && !FieldIds::holds(static_cast<float>(number)))) {
     const bool given = codec::parse_number(field, number) && std::abs(number) < kExact &&
-                       (ids.lookup().takes_fractions || std::trunc(number) == number);
+                       (fractions || std::trunc(number) == number);
     if (!given) {
       throw Error(
           ErrorKind::kData,
@@ -148,9 +149,7 @@ int64_t Converter::integer_id(const codec::CsvReader& reader, size_t index,
     }
     integer = static_cast<int64_t>(number);
   }
-  if (!ids.lookup().takes_fractions) return ids.of_integer(integer);
-  return ids.of_integer(
-      static_cast<int64_t>(whole ? static_cast<float>(integer) : static_cast<float>(number)));
+  return fractions ? ids.of_number(static_cast<float>(number)) : ids.of_integer(integer);
 }
 
 // The id of a field that the model looks up; of a text's, which has several, 0.
@@ -218,10 +217,13 @@ void Converter::take_record(const codec::CsvReader& reader) {
       continue;
     }
     const bool wanted = schema_.columns[i].used || is_label(i);
-    cells_.push_back(wanted ? cell(reader, i, fields[at]) : 0);
+    const FieldIds* ids = schema_.columns[i].ids.get();
+    const bool words = ids != nullptr && ids->lookup().takes_text;
+    cells_.push_back(wanted ? cell(reader, i, words ? reader.fields_as_written()[at] : fields[at])
+                            : 0);
     ++at;
   }
-  if (!texts_.empty()) add_texts(fields);
+  if (!texts_.empty()) add_texts(reader.fields_as_written());
   ++rows_;
 }
 

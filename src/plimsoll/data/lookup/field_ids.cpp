@@ -144,7 +144,19 @@ int64_t FieldIds::of_integer(int64_t value) const {
   return lookup_->first_id() - lookup_->oov_ids + (rest < 0 ? rest + lookup_->oov_ids : rest);
 }
 
-int64_t FieldIds::of_number(double value) const { return of_integer(static_cast<int64_t>(value)); }
+bool FieldIds::holds(float value) {
+  constexpr float kBeyond = 9.2e18F;
+  return std::abs(value) < kBeyond;
+}
+
+// Hashing compares with its mask before the fraction is cut off, the others afterwards.
+int64_t FieldIds::of_number(float value) const {
+  const auto integer = static_cast<int64_t>(value);
+  const bool fraction = static_cast<float>(integer) != value;
+  if (lookup_->kind != InputLookup::Kind::kHash || !fraction) return of_integer(integer);
+  std::array<char, 24> buffer{};
+  return hashed(decimal(integer, buffer), false);
+}
 
 // Appends the tokens of a string that is made uniform.
 void FieldIds::split(std::string_view text) {

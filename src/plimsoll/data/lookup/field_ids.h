@@ -33,7 +33,9 @@ class FieldIds {
   // whose input is floating point.
   int64_t of_text(std::string_view text) const;
   int64_t of_integer(int64_t value) const;
-  int64_t of_number(double value) const;
+  int64_t of_number(float value) const;
+  // Whether a whole number of 64 bits is what is left of it without its fraction.
+  static bool holds(float value);
 
   // Hands out the ids of a text's tokens in their order, at most `most` of them. `strings` are the
   // fields of one sample: one, where the lookup splits it.

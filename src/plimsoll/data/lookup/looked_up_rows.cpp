@@ -112,6 +112,7 @@ class LookedUpRows final : public RowSource {
   std::string name_of(int64_t row) const override { return source_->name_of(row); }
   Bytes resident_bytes() const override { return source_->resident_bytes() + own_bytes(); }
   Bytes opened_bytes() const override { return source_->opened_bytes() + own_bytes(); }
+  Bytes stack_bytes() const override { return source_->stack_bytes(); }
   bool can_read_as(DType dtype) const override { return dtype == stored_dtype(); }
   void expect_order(bool random) override { source_->expect_order(random); }
   void read_ahead(int64_t first, int64_t count) override { source_->read_ahead(first, count); }
@@ -149,12 +150,10 @@ class LookedUpRows final : public RowSource {
     auto* const numbers = reinterpret_cast<float*>(values_.data());
     source_->read(row, 1, DType::kFloat32, numbers);
     for (size_t at = 0; at < values_.size(); ++at) {
-      constexpr float kBeyond = 9.2e18F;
-      if (!(std::abs(numbers[at]) < kBeyond)) {
+      if (!FieldIds::holds(numbers[at])) {
         refuse(row, "a number that an integer of 64 bits can hold", fmt::format("{}", numbers[at]));
       }
-      const auto value = static_cast<int64_t>(numbers[at]);
-      take(at, known(row, ids_->of_integer(value), value));
+      take(at, known(row, ids_->of_number(numbers[at]), static_cast<int64_t>(numbers[at])));
     }
   }
 

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
+#include "base/input_lookup.h"
+#include "codec/utf8.h"
 #include "formats/keras/keras_order.h"
 #include "layers/model/layer_traits.h"
 
@@ -33,11 +38,14 @@ size_t line_end(std::string_view text) {
   return text.starts_with("\xE2\x80\xA8") || text.starts_with("\xE2\x80\xA9") ? 3 : 0;
 }
 
-// The lines of a vocabulary, without empty ones at its end.
-std::vector<std::string> lines_of(std::string_view text) {
+// The lines of a vocabulary, without empty ones at its end; nothing where they are too many.
+std::optional<std::vector<std::string>> lines_of(std::string_view text) {
+  constexpr size_t kMostLines = size_t{InputLookup::kMostWords} * 2;
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   std::vector<std::string> lines;
   size_t begin = 0;
   for (size_t at = 0; at < text.size();) {
+    if (lines.size() == kMostLines) return std::nullopt;
     const size_t end = line_end(text.substr(at));
     if (end > 0) {
       lines.emplace_back(text.substr(begin, at - begin));
@@ -50,10 +58,54 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = codec::utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+// What a text takes in JSON at most: \u0001 of one byte, and \" of another.
+int64_t printed_bytes(std::string_view text) {
+  int64_t bytes = 2;
+  for (const char c : text) bytes += c >= 0 && c < ' ' ? 6 : c == '"' || c == '\\' ? 2 : 1;
+  return bytes;
+}
+
+// All of a model's words have to go into one configuration, which is read again.
+class WrittenWords {
+ public:
+  bool add(const Config& tokens) {
+    for (const Config& token : tokens.as_array()) {
+      bytes_ += token.is_string() ? printed_bytes(token.as_string()) : kIntegerBytes;
+      ++count_;
+    }
+    return count_ <= InputLookup::kMostWords && bytes_ <= kMostBytes;
+  }
+
+ private:
+  static constexpr int64_t kIntegerBytes = 21;
+  static constexpr int64_t kMostBytes = int64_t{4} << 20;
+  int64_t count_ = 0;
+  int64_t bytes_ = 0;
+};
+
 Config tokens_of(const TreeNode& node, std::string_view text, const JsonSource& source) {
   Config::Array tokens;
   const bool integers = node.config.find("vocabulary_dtype") != nullptr;
-  for (std::string& line : lines_of(text)) {
+  if (!is_utf8(text)) {
+    source.refuse(node.name, "UTF-8 in vocabulary.txt", "bytes that are not",
+                  "Save the model where Python writes UTF-8 (PYTHONUTF8=1).");
+  }
+  std::optional<std::vector<std::string>> lines = lines_of(text);
+  if (!lines) {
+    source.refuse(node.name,
+                  fmt::format("at most {} words in vocabulary.txt", InputLookup::kMostWords),
+                  "more");
+  }
+  for (std::string& line : *lines) {
     if (!integers) {
       tokens.emplace_back(std::move(line));
       continue;
@@ -72,6 +124,7 @@ Config tokens_of(const TreeNode& node, std::string_view text, const JsonSource& 
 void complete_vocabularies(ModelTree& tree, const JsonSource& source) {
   const KerasOrder order = keras_order(tree);
   const std::vector<std::string> groups = weight_groups(tree, order);
+  WrittenWords written;
   for (size_t i = 0; i < order.nodes.size(); ++i) {
     TreeNode& node = tree.nodes[order.nodes[i]];
     if (!looks_up(node)) continue;
@@ -79,7 +132,15 @@ void complete_vocabularies(ModelTree& tree, const JsonSource& source) {
     if (given == nullptr || !given->is_null()) continue;
     std::optional<std::string> text = source.asset(groups[i] + "/vocabulary.txt");
     if (!text) text = source.asset(groups[i] + "/_lookup_layer/vocabulary.txt");
-    if (text) node.config.set("vocabulary", tokens_of(node, *text, source));
+    if (!text) continue;
+    Config tokens = tokens_of(node, *text, source);
+    if (!written.add(tokens)) {
+      source.refuse(node.name,
+                    fmt::format("{} words and 4 MiB in all vocabularies of a model at most",
+                                InputLookup::kMostWords),
+                    "more", "Make them smaller: max_tokens.");
+    }
+    node.config.set("vocabulary", std::move(tokens));
   }
 }
 

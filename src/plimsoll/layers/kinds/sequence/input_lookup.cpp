@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -88,9 +89,18 @@ void add_token(ConfigReader& reader, const Config& token, InputLookup& lookup) {
   }
 }
 
-// `special`: what may stand in front of the tokens, in that order. It belongs to them where not all
-// of it is there.
-void read_vocabulary(ConfigReader& reader, const Config& given, const Config::Array& special,
+// What may stand in front of a vocabulary: the mask, if there is one, and so many times the word
+// for those that are not in it. They are words of it where not all of them are there.
+struct SpecialTokens {
+  std::optional<Config> mask;
+  Config oov;
+  int64_t oov_count = 1;
+
+  size_t size() const { return (mask ? 1 : 0) + static_cast<size_t>(oov_count); }
+  const Config& at(size_t place) const { return mask && place == 0 ? *mask : oov; }
+};
+
+void read_vocabulary(ConfigReader& reader, const Config& given, const SpecialTokens& special,
                      InputLookup& lookup) {
   if (given.is_null()) return;
   if (given.is_string()) {
@@ -102,8 +112,10 @@ void read_vocabulary(ConfigReader& reader, const Config& given, const Config::Ar
     reader.refuse("vocabulary", fmt::format("at most {} words", InputLookup::kMostWords),
                   std::to_string(tokens.size()), "Make a smaller one: max_tokens.");
   }
-  const bool has_special = tokens.size() >= special.size() &&
-                           std::equal(special.begin(), special.end(), tokens.begin(), same);
+  bool has_special = tokens.size() >= special.size();
+  for (size_t i = 0; has_special && i < special.size(); ++i) {
+    has_special = same(tokens[i], special.at(i));
+  }
   for (size_t i = has_special ? special.size() : 0; i < tokens.size(); ++i) {
     add_token(reader, tokens[i], lookup);
   }
@@ -169,9 +181,8 @@ void read_index_lookup(ConfigReader& reader, InputLookup& lookup) {
   lookup.hashes_integers = !method.is_null() && method.as_string() == "farmhash";
   read_salt(reader, newer_option(reader, "salt"), lookup);
   if (!integers) reader.choice("encoding", "utf-8", {"utf-8"});
-  Config::Array special;
-  if (lookup.first_id() > lookup.oov_ids) special.push_back(mask);
-  special.insert(special.end(), static_cast<size_t>(lookup.oov_ids), oov);
+  SpecialTokens special{std::nullopt, oov, lookup.oov_ids};
+  if (lookup.first_id() > lookup.oov_ids) special.mask = mask;
   read_vocabulary(reader, vocabulary, special, lookup);
   set_depth(reader, max_tokens, pads, lookup);
 }
@@ -245,14 +256,18 @@ void read_text(ConfigReader& reader, InputLookup& lookup) {
   reader.choice("encoding", "utf-8", {"utf-8"});
   reader.value("vocabulary_size", Config());
   lookup.has_mask = true;  // an empty word
-  Config::Array special = {Config("[UNK]")};
-  if (lookup.encoding == Encoding::kIds) special.insert(special.begin(), Config(""));
+  SpecialTokens special{std::nullopt, Config("[UNK]"), 1};
+  if (lookup.encoding == Encoding::kIds) special.mask = Config("");
   read_vocabulary(reader, vocabulary, special, lookup);
   set_depth(reader, max_tokens, pads, lookup);
 }
 
 void read_hashing(ConfigReader& reader, InputLookup& lookup) {
   lookup.bins = reader.integer("num_bins", 1);
+  if (lookup.bins > InputLookup::kMostBins) {
+    reader.refuse("num_bins", fmt::format("at most {}", InputLookup::kMostBins),
+                  std::to_string(lookup.bins));
+  }
   read_salt(reader, reader.value("salt", Config()), lookup);
   read_mask(reader, "mask_value", reader.value("mask_value", Config()), lookup);
   lookup.encoding = read_encoding(reader, "int");
@@ -295,6 +310,10 @@ std::vector<int64_t> given_shape(const ConfigReader& reader, const InputLookup& 
     if (lookup.input_elements() == 1 && shape.size() <= 1) return {lookup.depth};
     if (shape.size() != 1 || lookup.kind == Kind::kHash) {
       refuse("an input of shape (1,) for rows of one_hot", "Flatten it, or use multi_hot.");
+    }
+    if (shape[0] > InputLookup::kMostDepth / lookup.depth) {
+      refuse(fmt::format("rows of at most {} numbers in all", InputLookup::kMostDepth),
+             "Use ids and an Embedding.");
     }
     return {shape[0], lookup.depth};
   }
