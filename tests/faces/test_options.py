@@ -30,6 +30,8 @@ OF_COMMAND = {
     ("plan", "--validation-split"): "PlanAnswer of a Dataset's part",
     ("plan", "--class-weights"): "weights do not change a plan's question",
     ("predict", "--output"): "Model::predict_to",
+    ("fit", "--rank-timeout"): "a launcher's processes are joined by the command alone",
+    ("evaluate", "--rank-timeout"): "a launcher's processes are joined by the command alone",
 }
 # Fields that no command line has: calls of the host's own.
 OF_CPLUSPLUS = {"given", "on_notice", "on_step", "on_epoch", "on_plan", "progress", "follow_limits"}
