@@ -73,7 +73,7 @@ struct InputLookup {
   int64_t depth = 0;             // numbers of an encoded row; 0 for kIds
   std::vector<float> weights{};  // by number, of kTfIdf
 
-  // Of kText.
+  // These are for kText.
   bool lower = false;
   bool strips_punctuation = false;
   Split split = Split::kWhitespace;

@@ -62,7 +62,7 @@ std::string next_step(const PlanCommand& options, const CLI::App& app, const Typ
 }
 
 int run(const PlanCommand& options, const CLI::App& app, const TypedCommand& typed) {
-  // Of several processes that a launcher started, the first one answers.
+  // The first one answers of several processes that a launcher started.
   if (ranks::launched_rank() > 0) return kDone;
   keep_freed_memory();
   Printer printer(options.model.json);

@@ -4,14 +4,9 @@
 #include <bit>
 #include <functional>
 
+#include "base/ceil_div.h"
+
 namespace plimsoll::graph {
-namespace {
-
-constexpr int64_t kPartialAlignment = 64;  // a cache line
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
 
 int64_t lane_length(int64_t batch, int64_t lanes) {
   const int64_t length = ceil_div(batch, lanes);
@@ -56,9 +51,7 @@ int64_t partial_of(int64_t lane) { return std::popcount(static_cast<uint64_t>(la
 
 int64_t partial_count(int64_t lanes) { return std::bit_width(static_cast<uint64_t>(lanes)); }
 
-Bytes partial_stride(Bytes sum) {
-  return Bytes(ceil_div(sum.count(), kPartialAlignment) * kPartialAlignment);
-}
+Bytes partial_stride(Bytes sum) { return Bytes(round_up_to_line(sum.count())); }
 
 Bytes bytes_of_partials(Bytes sum, int64_t partials) {
   return partial_stride(sum) * (partials - 1) + sum;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
+
 namespace plimsoll::graph {
 
 Share share_of(int64_t samples, int64_t lanes, const RankPlace& place) {
   Share share;
-  share.lane = (samples + lanes - 1) / lanes;
+  share.lane = ceil_div(samples, lanes);
   share.samples = samples;
   share.each = share.lane * (lanes / place.count);
   share.first = std::min(samples, place.rank * share.each);
@@ -16,7 +18,5 @@ Share share_of(int64_t samples, int64_t lanes, const RankPlace& place) {
 int64_t batch_of(const Share& share) {
   return std::max<int64_t>(std::min(share.each, share.samples - share.first), 1);
 }
-
-bool has_samples(const Share& share, int rank) { return rank * share.each < share.samples; }
 
 }  // namespace plimsoll::graph

@@ -27,7 +27,5 @@ struct RankPlace {
 Share share_of(int64_t samples, int64_t lanes, const RankPlace& place);
 // Samples of that share that are computed: those that it has, or one.
 int64_t batch_of(const Share& share);
-// Whether a rank has samples of such a step.
-bool has_samples(const Share& share, int rank);
 
 }  // namespace plimsoll::graph

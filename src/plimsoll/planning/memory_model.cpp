@@ -32,7 +32,7 @@ constexpr Bytes kBytesPerCount{16};
 constexpr Bytes kFirstSearch = 1_MiB + 512_KiB;
 constexpr Bytes kFurtherSearch = 512_KiB;
 constexpr Bytes kStructuresBase = 512_KiB;
-// Of a profile: a step's name and times, and what is made of them at the end.
+// A profile keeps a step's name and times, and what is made of them at the end.
 constexpr Bytes kProfilePerNode{768};
 // What of graph, plan and tables is part of what the backend allows for making kernels.
 constexpr Bytes kStructuresInMaking = 1_MiB;

@@ -13,11 +13,12 @@ struct MpiFunctions {
   // Once a process; who this is and how many there are. 0 where all went well, MPI's code
   // otherwise.
   int (*start)(int* rank, int* count);
-  // Begin to send to a rank and to receive from it; null where that failed.
+  // Begin to send to a rank and to receive from it, one message each at a time; null where that
+  // failed.
   void* (*send)(const void* bytes, int count, int peer);
   void* (*receive)(void* bytes, int count, int peer);
-  // 1: it is done, and the handle with it; 0: not yet; anything else: it failed, and the handle
-  // is gone.
+  // 1: it is done; 0: not yet; anything else: it failed. Nobody asks again after the first and
+  // last.
   int (*poll)(void* request);
   // Ends all ranks with that exit code.
   void (*end_all)(int code);

@@ -274,7 +274,7 @@ data::BatchSource Session::bind(data::Dataset& dataset,
 
 namespace {
 
-// Of the step that it computes, or computes a share of.
+// How many samples the step has that the program computes, or computes a share of.
 int64_t samples_of(const graph::Program& program) {
   return program.share ? program.share->samples : program.batch;
 }

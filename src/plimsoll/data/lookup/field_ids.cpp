@@ -211,8 +211,8 @@ void FieldIds::of_tokens(const std::vector<std::string_view>& strings, int64_t m
 }
 
 int64_t FieldIds::bytes_for(const InputLookup& lookup) {
-  // Of a token in the model's configuration: a value, with what its
-  // list has beside it, and a block for its text where it is long.
+  // The model's configuration holds a value for each token, with what its list has beside it, and
+  // a block for its text where it is long.
   constexpr size_t kValueBytes = 48;
   constexpr size_t kInside = 15;
   const size_t tokens = lookup.integers.size() + lookup.words.size();

@@ -422,7 +422,7 @@ class Packer {
     return floor;
   }
 
-  // Of a rectangle that is placed, or was when the change was made that is undone now.
+  // The rectangle is placed, or was when the change was made that is undone now.
   Level level_on(Support support) const {
     if (support == kGround) return {};
     if (support == kNowhere) return {kPlaced, kNowhere};
