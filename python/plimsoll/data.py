@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core
+from plimsoll import _core, interrupts
 
 _WIDER = {"float16": "float32", "uint16": "int32", "uint32": "int64", "int16": "int32",
           "uint64": "float64", "bfloat16": "float32", "bool": "uint8"}  # fmt: skip
@@ -315,9 +315,11 @@ def permutation(rows: int, shuffle: bool) -> Iterator[np.ndarray[Any, Any] | Non
         adapter = ArrayDataAdapter(np.arange(rows, dtype="int64"), batch_size=rows, shuffle=True)
         dataset = adapter.get_tf_dataset()
         while True:
-            for batch in dataset:
-                positions = batch[0] if isinstance(batch, tuple) else batch
-                yield np.ascontiguousarray(positions.numpy(), "int64")
+            with interrupts.put_off():
+                for batch in dataset:  # of one batch
+                    positions = batch[0] if isinstance(batch, tuple) else batch
+                    order = np.ascontiguousarray(positions.numpy(), "int64")
+            yield order
     generator = np.random.default_rng(np.random.randint(2**31))
     while True:
         yield generator.permutation(rows).astype("int64")

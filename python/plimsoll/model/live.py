@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core, errors, sizes
+from plimsoll import _core, errors, interrupts, sizes
 from plimsoll.data import Samples, samples_of
 from plimsoll.errors import Refused, translate
 from plimsoll.model import sync
@@ -425,7 +425,8 @@ class Live:
         """The same in the middle of an epoch."""
         self.shown = False
         variables = self._as_read(self._weights + self._slots(build=False))
-        self.engine.adopt(lambda index: sync.array(variables, index), len(variables.variables))
+        with interrupts.put_off():
+            self.engine.adopt(lambda index: sync.array(variables, index), len(variables.variables))
 
     def give(self) -> None:
         """Keras's variables take what the engine holds now; the optimizer's are built for it.
@@ -442,8 +443,9 @@ class Live:
             if index < count:
                 sync.assign(variables, index, value)
 
-        self.engine.give(take, count == self.weight_count)
-        self.lent, self.shown = False, True
+        with interrupts.put_off():
+            self.engine.give(take, count == self.weight_count)
+            self.lent, self.shown = False, True
 
     def iterations(self) -> int:
         optimizer = self.model.optimizer

@@ -5,6 +5,7 @@
 
 #include "explain/answer/advice_impl.h"
 #include "explain/read/cursor.h"
+#include "explain/read/number.h"
 
 namespace plimsoll::explain {
 
