@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/error.h"
 #include "graph/core_ops.h"
 
 namespace plimsoll::toys {
@@ -74,10 +75,18 @@ class Toy final : public graph::Op {
   int bits_input_;
 };
 
-std::vector<ValueType> like_first(const NodeTypes& node) { return {node.inputs[0]}; }
+// Graphs that are read as text may lack what an operator takes.
+const ValueType& input(const NodeTypes& node, size_t number) {
+  if (number < node.inputs.size()) return node.inputs[number];
+  throw Error(ErrorKind::kModel, "expected more inputs");
+}
 
-Dim dim(const NodeTypes& node, size_t input, int dimension) {
-  return node.inputs[input].shape[dimension];
+std::vector<ValueType> like_first(const NodeTypes& node) { return {input(node, 0)}; }
+
+Dim dim(const NodeTypes& node, size_t number, int dimension) {
+  const Shape& shape = input(node, number).shape;
+  if (dimension < shape.rank()) return shape[dimension];
+  throw Error(ErrorKind::kModel, "expected more dimensions");
 }
 
 void add(graph::OpRegistry& registry, std::string_view name, Toy::Infer infer, Toy::Axes axes,
@@ -92,9 +101,9 @@ void add_maps(graph::OpRegistry& registry) {
   add(registry, "shift", like_first, map, true);
   add(registry, "flat",
       [](const NodeTypes& node) -> std::vector<ValueType> {
-        const Shape& shape = node.inputs[0].shape;
+        const Shape& shape = input(node, 0).shape;
         const int64_t rest = shape.elements_per_sample();
-        return {{node.inputs[0].dtype, Shape({Dim::batch(), Dim::constant(rest)})}};
+        return {{input(node, 0).dtype, Shape({Dim::batch(), Dim::constant(rest)})}};
       },
       map, true, {.view = true});
   add(registry, "smooth", like_first, [](const NodeTypes& node) -> std::vector<Axis> {
@@ -161,7 +170,7 @@ std::vector<Axis> volume_axes(const NodeTypes& node, AxisKind kind, int64_t halo
   std::vector<Axis> axes = {batch(AxisKind::kMap, {kRows}, {kRows})};
   for (size_t a = 0; a < count; ++a) {
     const int d = static_cast<int>(a) + 1;
-    if (d >= node.inputs[0].shape.rank()) break;
+    if (d >= input(node, 0).shape.rank()) break;
     const AxisUse window{.dimension = d, .stride = 1, .before = halo, .after = halo};
     axes.push_back(
         other(std::string(kVolumeAxes[a]), kind, dim(node, 0, d), {window}, {{.dimension = d}}));
@@ -184,8 +193,8 @@ void add_volumes(graph::OpRegistry& registry) {
   add(
       registry, "halve",
       [](const NodeTypes& node) -> std::vector<ValueType> {
-        ValueType half = node.inputs[0];
-        half.shape[1].count /= 2;
+        ValueType half = input(node, 0);
+        half.shape[1].count = dim(node, 0, 1).count / 2;
         return {half};
       },
       [](const NodeTypes& node) -> std::vector<Axis> {
@@ -197,7 +206,8 @@ void add_volumes(graph::OpRegistry& registry) {
   add(
       registry, "depth_sum",
       [](const NodeTypes& node) -> std::vector<ValueType> {
-        return {{DType::kFloat32, without_dimension(node.inputs[0].shape, 1)}};
+        dim(node, 0, 1);
+        return {{DType::kFloat32, without_dimension(input(node, 0).shape, 1)}};
       },
       [](const NodeTypes& node) -> std::vector<Axis> {
         return {batch(AxisKind::kMap, {kRows}, {kRows}),

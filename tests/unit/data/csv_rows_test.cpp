@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "data/dataset.h"
 #include "unit/base/expect_error.h"
 #include "unit/data/arrays.h"
@@ -78,6 +79,44 @@ TEST_F(CsvTest, WithoutHeader) {
   DatasetOptions options;
   options.header = "yes";
   EXPECT_EQ(open("1,2\n3,4\n", options).row_count(), 1);
+}
+
+// Records of words alone: a number that differs from row to row, then one of two opinions.
+std::string opinions(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i)
+    text += fmt::format("no. {}!,{}\n", i, i % 2 == 0 ? "good" : "bad");
+  return text;
+}
+
+TEST_F(CsvTest, HeaderAboveWordsAlone) {
+  // What labels are called.
+  EXPECT_EQ(open("text,Label\n" + opinions(2)).row_count(), 2);
+  // A column of few values, of which the first is none.
+  const Dataset dataset = open("review,sentiment\n" + opinions(20));
+  EXPECT_EQ(dataset.row_count(), 20);
+  ASSERT_EQ(dataset.notes.size(), 1U);
+  EXPECT_NE(dataset.notes[0].find("the first line names the columns"), std::string::npos);
+  // Columns that are asked for.
+  DatasetOptions options;
+  options.label_column = "sentiment";
+  EXPECT_EQ(open("review,sentiment\n" + opinions(2), options).row_count(), 2);
+  options = {};
+  options.columns = "other,review";
+  EXPECT_EQ(open("review,other,last\nk,l,m\no,p,q\n", options).row_count(), 2);
+}
+
+TEST_F(CsvTest, FirstRecordOfWordsAlone) {
+  EXPECT_EQ(open(opinions(20)).row_count(), 20);
+  // Two records say nothing.
+  EXPECT_EQ(open("review,sentiment\n" + opinions(2)).row_count(), 3);
+  // Names differ from each other.
+  EXPECT_EQ(open("x,x\n" + opinions(20)).row_count(), 21);
+  // A word that comes again is none, whatever it says.
+  EXPECT_EQ(open("label,good\n" + opinions(20)).row_count(), 21);
+  DatasetOptions options;
+  options.header = "no";
+  EXPECT_EQ(open("review,sentiment\n" + opinions(20), options).row_count(), 21);
 }
 
 TEST_F(CsvTest, OneHotLabelsWhereTheModelWantsThem) {

@@ -260,9 +260,9 @@ dnnl::primitive_desc_base describe(const Dense& d, const Share& share, bool add)
   return dnnl::matmul::primitive_desc(engine(), p.left, p.right, p.result, attributes);
 }
 
-// What the library makes for one product, by which of its loops end in a remainder: means of 2,400
-// products of random shapes with AVX-512, a tenth, and a quarter for the holes that planning leaves
-// in the heap. Single ones take up to 456 KiB (resident.cpp allows for that once).
+// What the library makes for one product, by which of its loops end in a remainder: means of
+// products of random shapes with AVX-512, and a tenth. Single ones take up to 456 KiB (resident.cpp
+// allows for that once).
 Bytes code_bytes(const Dense& d, const Share& share) {
   constexpr int64_t kBlock = 64;
   constexpr int64_t kFewRows = 16;
@@ -271,12 +271,14 @@ Bytes code_bytes(const Dense& d, const Share& share) {
   int64_t columns = d.units;
   if (d.kind == DenseKind::kGradInput) std::swap(depth, columns);
   if (d.kind == DenseKind::kGradKernel) std::swap(rows, depth);
+  const bool few = rows < kFewRows;
   const bool depth_remains = depth > kBlock && depth % kBlock != 0;
   const bool columns_remain = columns > kBlock && columns % kBlock != 0;
-  if (depth_remains && columns_remain) return rows < kFewRows ? 160_KiB : 220_KiB;
-  if (depth_remains) return rows < kFewRows ? 125_KiB : 175_KiB;
-  if (columns_remain) return rows < kFewRows ? 130_KiB : 158_KiB;
-  return rows < kFewRows ? 105_KiB : 135_KiB;
+  if (depth_remains && columns_remain) return few ? 150_KiB : 176_KiB;
+  if (depth_remains) return few ? 112_KiB : 140_KiB;
+  if (columns_remain) return few ? 116_KiB : 130_KiB;
+  if (depth <= kBlock && columns <= kBlock) return few ? 88_KiB : 108_KiB;
+  return few ? 105_KiB : 120_KiB;
 }
 
 // Shares of one size are one primitive.

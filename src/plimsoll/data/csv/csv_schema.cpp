@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/suggest.h"
 #include "codec/csv.h"
+#include "data/csv/csv_header.h"
 #include "data/csv/csv_survey.h"
 #include "data/rows/named_arrays.h"
 
@@ -48,6 +49,7 @@ class Inference {
  private:
   void take_first(codec::CsvReader& reader);
   bool first_is_header(codec::CsvReader& reader);
+  bool is_asked_for(std::string_view name) const;
   void take_names(codec::CsvReader& reader);
   void choose_columns();
   void choose_label();
@@ -113,16 +115,40 @@ bool Inference::first_is_header(codec::CsvReader& reader) {
     if (!index && is_missing(fields[i])) return false;
     if (styles_that_read(fields[i], unmarked) != 0 || is_infinite(fields[i])) return false;
   }
+  if (std::ranges::any_of(fields, [&](std::string_view name) { return is_asked_for(name); })) {
+    return true;
+  }
   // A few records are enough to see a number below a word.
   codec::CsvReader ahead(file_, schema_.dialect);
   ahead.next();
+  HeaderOfWords words(fields);
   int seen = 0;
   for (; seen < 100 && ahead.next(); ++seen) {
+    words.look_at(ahead.fields());
     for (const std::string_view field : ahead.fields()) {
       if (codec::parse_number(field, ignored) || styles_that_read(field, styles_) != 0) return true;
     }
   }
-  return seen == 0;  // a header, and nothing below it
+  if (seen == 0) return true;  // a header, and nothing below it
+  if (!words.is_one()) return false;
+  schema_.notes.push_back(
+      file_->name() +
+      ": the first line names the columns: none of its words stands below. Pass "
+      "--header no where it is a record.");
+  return true;
+}
+
+// Named by --label-column or --columns.
+bool Inference::is_asked_for(std::string_view name) const {
+  if (name.empty()) return false;
+  if (name == options_.label_column) return true;
+  std::string_view rest = options_.columns;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    if (rest.substr(0, end) == name) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
 }
 
 void Inference::take_names(codec::CsvReader& reader) {
@@ -186,7 +212,7 @@ void Inference::choose_label() {
     schema_.label = find_column(options_.label_column, "--label-column");
   } else if (options_.labels.empty() && columns.size() > 1) {
     if (!names_input(columns.size() - 1)) schema_.label = static_cast<int>(columns.size()) - 1;
-    for (const std::string_view usual : {"y", "class", "target", "label"}) {
+    for (const std::string_view usual : kLabelNames) {
       for (size_t i = 0; i < columns.size(); ++i) {
         if (lower(columns[i].name) == usual && !names_input(i)) {
           schema_.label = static_cast<int>(i);

@@ -115,7 +115,17 @@ class LookedUpRows final : public RowSource {
   Bytes stack_bytes() const override { return source_->stack_bytes(); }
   bool can_read_as(DType dtype) const override { return dtype == stored_dtype(); }
   void expect_order(bool random) override { source_->expect_order(random); }
+  Bytes wants_ahead(int64_t ranges, int64_t rows) const override {
+    return source_->wants_ahead(ranges, rows);
+  }
+  void grant_ahead(Bytes bytes, int64_t ranges, int64_t rows) override {
+    source_->grant_ahead(bytes, ranges, rows);
+  }
+  Bytes wants_kept() const override { return source_->wants_kept(); }
+  void keep(bool whole) override { source_->keep(whole); }
   void read_ahead(int64_t first, int64_t count) override { source_->read_ahead(first, count); }
+  int64_t lookahead() const override { return source_->lookahead(); }
+  void announce(std::span<const int64_t> rows) override { source_->announce(rows); }
 
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
     PLIMSOLL_CHECK(dtype == stored_dtype(), "looked up numbers are of one type");
