@@ -599,7 +599,7 @@ std::vector<PrimitiveUse> Convolutions::uses(const Convolution& c, cpu::Isa isa)
     uses.push_back({key_of(p.shares.works[w], c.packed ? "packed" : "plain"),
                     compiled.multiplies_matrices(), compiled.tables, tables,
                     max(passing, compiled.tried - tables), compiled.making(tables),
-                    code_bytes(p.shares.works[w])});
+                    code_bytes(p.shares.works[w]), compiled.is_direct()});
   }
   return uses;
 }

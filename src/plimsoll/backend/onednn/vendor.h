@@ -77,6 +77,7 @@ struct PrimitiveUse {
   Bytes passing{};        // of descriptions that are only compared with its own
   Bytes making{};         // beyond `tables`, while it is described and made
   Bytes code{};           // that is made for it, objects included; zero: as usual for its kind
+  bool direct = false;    // a convolution by the library's own first choice (Compiled::is_direct)
 };
 
 // A primitive description and, once somebody wants to run it, the primitive in its place.
@@ -97,6 +98,9 @@ struct Compiled {
   // Whether it lays its operands out for products of matrices: for those the library generates code
   // of its own once a process, and takes buffers while they run.
   bool multiplies_matrices() const { return implementation.find("gemm") != std::string::npos; }
+  // Whether it is a kernel of direct convolution, which the library takes or not before it lays out
+  // what others need for each column.
+  bool is_direct() const { return implementation.starts_with("jit:"); }
   // The tables that are there at once while it is described: a convolution towards the input is
   // described as one forward twice, with its window as it is and rotated by 180 degrees (128 bytes
   // a column were met where 64 stayed, and 2,470 where 1,240 did).
