@@ -1,5 +1,6 @@
 """The wheel: built from this build's objects, installed in an environment of its own, used."""
 
+import json
 import re
 import subprocess
 import sys
@@ -53,6 +54,8 @@ def test_what_is_in_it(wheel: Path) -> None:
     modules = {p.relative_to(package).as_posix() for p in package.glob("plimsoll/**/*.py")}
     assert modules == {name for name in names if name.endswith(".py")}
     assert not [name for name in names if name.startswith(("lib/", "include/", "bin/"))]
+    # The program and the module share one copy of the vendor's library.
+    assert [name for name in names if "dnnl" in name] == ["plimsoll/libplimsoll_dnnl.so.3"]
 
 
 def test_it_shares_no_library_of_text_with_its_process(wheel: Path, tmp_path: Path) -> None:
@@ -79,9 +82,15 @@ def test_it_trains_where_nothing_else_is(wheel: Path, tmp_path: Path) -> None:
         "m = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]); "
         "m.compile('sgd', 'mse'); "
         "h = plimsoll.fit(m, np.ones((8, 4)), np.ones((8, 1)), verbose=0, epochs=30); "
+        f"m.save({str(tmp_path / 'm.keras')!r}); "
+        f"np.savez({str(tmp_path / 'd.npz')!r}, x=np.ones((8, 4)), y=np.ones((8, 1))); "
         "print(plimsoll.__file__, h.history['loss'][-1] < h.history['loss'][0])"
     )
     told = run(python, "-c", script, env={"TF_CPP_MIN_LOG_LEVEL": "3", "PATH": "/usr/bin:/bin"})
     assert told.split()[-1] == "True" and str(tmp_path) in told
     version = run(python, "-m", "plimsoll._program", "--version")
     assert version.startswith("plimsoll ")
+    # The command's engine finds the same copy, by whatever name it is called.
+    told = run(python, "-m", "plimsoll._program", "fit", tmp_path / "m.keras", "--loss", "mse",
+               "--data", tmp_path / "d.npz", "--json")  # fmt: skip
+    assert json.loads(told)["steps"] == 1

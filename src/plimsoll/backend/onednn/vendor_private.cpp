@@ -1,9 +1,12 @@
 // A copy of the library under a name of its own, loaded for us alone.
 
 #include <dlfcn.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "backend/onednn/vendor_api.h"
 #include "base/error.h"
@@ -16,15 +19,22 @@ constexpr const char* kName = "libplimsoll_dnnl.so.3";
 // Where the binary lies that holds this code: a program, or a library that a host has loaded.
 std::string own_folder() {
   Dl_info info = {};
+  Dl_info program = {};
   std::string path;
   if (::dladdr(reinterpret_cast<const void*>(&own_folder), &info) != 0) path = info.dli_fname;
+  const auto* const headers = reinterpret_cast<const void*>(::getauxval(AT_PHDR));
+  if (::dladdr(headers, &program) != 0 && program.dli_fbase == info.dli_fbase) {
+    // A program is known to the loader by the name that it was called by.
+    std::error_code failed;
+    path = std::filesystem::read_symlink("/proc/self/exe", failed).string();
+  }
   return path.substr(0, path.rfind('/') + 1);
 }
 
-// Beside it, or where it is installed for programs.
+// Beside it, where it is installed for programs, or in the Python package whose program this is.
 std::string find_copy() {
   const std::string folder = own_folder();
-  for (const char* place : {"", "../lib/plimsoll/", "plimsoll/"}) {
+  for (const char* place : {"", "../lib/plimsoll/", "plimsoll/", "../../../"}) {
     const std::string path = folder + place + kName;
     if (::access(path.c_str(), R_OK) == 0) return path;
   }
