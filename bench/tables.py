@@ -112,8 +112,10 @@ def columns_of(mode: str, peers: list[str]) -> list[Column]:
     if mode == "live":
         span: Column = ("limits MiB", lambda r: f"{mib(r['least_bytes'])}–{mib(r['most_bytes'])}")
         held: Column = ("held", lambda r: f"{r['held']} of {r['limits']}")
+        peak: Column = ("free peak", lambda r: mib(r["free_peak_bytes"]))
         apart: Column = ("from Keras", lambda r: f"{r['apart']:.2g}")
-        return [name, span, held, ("free peak", lambda r: mib(r["free_peak_bytes"])), apart, last]
+        own: Column = ("Keras from itself", lambda r: f"{r['own']:.2g}")
+        return [name, span, held, peak, apart, own, last]
     return [name, last]
 
 

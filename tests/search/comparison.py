@@ -22,7 +22,15 @@ from typing import Any
 import keras
 import numpy as np
 from harness import BINARY, read_keras, read_log
-from keras_side import NotKeras, Run, loaded_run, run_again, slots_from, train_in_keras
+from keras_side import (
+    NotKeras,
+    Run,
+    loaded_run,
+    run_again,
+    slots_from,
+    train_in_keras,
+    trained,
+)
 from model_recipe import Recipe
 from refusals import is_right
 
@@ -125,6 +133,7 @@ def run_ours(recipe: Recipe, folder: Path, model: Any) -> Run:
         model.get_weights(),
         kept if model.trainable_variables else [],
         epoch,
+        trained(model),
     )
 
 
@@ -155,6 +164,7 @@ def parts_of(ours: Run, theirs: Run, start: list[np.ndarray]) -> list[Part]:
     """What is compared, in the order in which a difference shows first."""
     parts = []
     total = norm([norm(g) for g in theirs.gradients])
+    rounded = ZERO_SHARE * max(total, abs(theirs.losses[0]) if theirs.losses else 0.0)
     for key, what in (("evaluation", "evaluation"), ("epoch", "epoch")):
         mine, other = getattr(ours, key), getattr(theirs, key)
         for name, value in other.items():
@@ -165,7 +175,7 @@ def parts_of(ours: Run, theirs: Run, start: list[np.ndarray]) -> list[Part]:
         parts.append(Part(f"loss {step}", mine, other, 5e-6 if step == 1 else STEP_SHARE, 2e-7))
     for index, (mine, other) in enumerate(zip(ours.gradients, theirs.gradients)):
         name = f"gradient {index} {other.shape}"
-        parts.append(Part(name, mine, other, 5e-6, 5e-10 * total, ZERO_SHARE * total))
+        parts.append(Part(name, mine, other, 5e-6, 5e-10 * total, rounded))
     pairs = zip(ours.weights, theirs.weights, start)
     for index, (mine, other, begin) in enumerate(pairs):
         least = STEP_SHARE * norm(other - begin) + 1e-7 * norm(other) + 1e-9
@@ -173,7 +183,7 @@ def parts_of(ours: Run, theirs: Run, start: list[np.ndarray]) -> list[Part]:
     for index, (mine, other) in enumerate(zip(ours.slots, theirs.slots)):
         if mine.shape == other.shape:
             name = f"slot {index} {other.shape}"
-            parts.append(Part(name, mine, other, STEP_SHARE, 1e-9, ZERO_SHARE * total))
+            parts.append(Part(name, mine, other, STEP_SHARE, 1e-9, rounded))
     return parts
 
 
@@ -201,6 +211,24 @@ def same(part: Part) -> bool:
     return part.error(theirs) <= max(part.share * norm(theirs), part.least)
 
 
+def is_zero(exact: Any, part: Part) -> bool:
+    """Whether it is 0 but for the rounding of float64."""
+    return norm(exact) < 2e-6 * part.zero
+
+
+def without_gradient(exact: dict[str, Any], run: Run) -> set[str]:
+    """Names of weights whose gradient is 0 but for rounding.
+
+    Where an optimizer divides by the gradient's size or takes its sign, they go where rounding has
+    them go. No loss depends on them.
+    """
+    gradients = {name: norm(g) for name, g in exact.items() if name.startswith("gradient")}
+    size = max([norm(list(gradients.values())), abs(exact.get("loss 1", 0.0))])
+    places = (run.trained[int(name.split()[1])]
+              for name, g in gradients.items() if g < 2e-6 * ZERO_SHARE * size)  # fmt: skip
+    return {f"weight {place} {run.weights[place].shape}" for place in places}
+
+
 def judged(part: Part, exact: np.ndarray, others: list[np.ndarray]) -> bool:
     """Whether a part that is not plainly equal is within what Keras's rounding makes of it."""
     exact = np.asarray(exact, "float64")
@@ -209,7 +237,7 @@ def judged(part: Part, exact: np.ndarray, others: list[np.ndarray]) -> bool:
     spread = max(norm(np.asarray(run, "float64") - exact) for run in [part.keras, *others])
     factor = 2 if part.name.startswith(("gradient", "loss 1")) else 4
     least = 2 * part.least
-    if norm(exact) < 2e-6 * part.zero:  # 0 but for the rounding of float64
+    if is_zero(exact, part):
         least = max(least, part.zero)
     return part.error(exact) <= max(2 * part.share * norm(exact), least, factor * spread)
 
@@ -274,10 +302,12 @@ def judge(recipe: Recipe, suspects: list[Part], ours: Run, start: list[np.ndarra
         ]
     except Exception as error:
         return Verdict("keras", "float64 " + kind_of_message(str(error)), str(error)[-600:])
+    drifting = without_gradient(exact, ours)
     wrong = [
         part
         for part in suspects
-        if not judged(part, exact.get(part.name, part.keras), [run[part.name] for run in nudged])
+        if part.name not in drifting
+        and not judged(part, exact.get(part.name, part.keras), [run[part.name] for run in nudged])
     ]
     if not wrong:
         return Verdict("equal", "within rounding")

@@ -24,6 +24,7 @@ class Run:
     weights: list[np.ndarray]
     slots: list[np.ndarray]
     epoch: dict[str, float]
+    trained: list[int]  # which of the weights the gradients are of
 
 
 class NotKeras(Exception):
@@ -205,7 +206,12 @@ def run_model(recipe: Recipe, model: keras.Model, data: Recipe) -> Run:
     slots = [np.array(v) for v in model.optimizer.variables[slots_from(recipe) :]]
     if not model.trainable_variables:  # Keras does not build the optimizer
         slots = []
-    return Run(evaluation, losses, gradients, model.get_weights(), slots, epoch)
+    return Run(evaluation, losses, gradients, model.get_weights(), slots, epoch, trained(model))
+
+
+def trained(model: keras.Model) -> list[int]:
+    places = {id(variable): place for place, variable in enumerate(model.weights)}
+    return [places[id(variable)] for variable in model.trainable_variables]
 
 
 def train_in_keras(recipe: Recipe, folder: Path) -> tuple[keras.Model, list[np.ndarray], Run]:

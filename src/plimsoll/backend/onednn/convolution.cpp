@@ -597,9 +597,19 @@ std::vector<PrimitiveUse> Convolutions::uses(const Convolution& c, cpu::Isa isa)
     const Bytes tables = table_bytes(p.shares.works[w], compiled, isa == cpu::Isa::kAvx512);
     // What is tried is gone before its own tables are there.
     uses.push_back({key_of(p.shares.works[w], c.packed ? "packed" : "plain"),
-                    compiled.multiplies_matrices(), compiled.tables, tables,
-                    max(passing, compiled.tried - tables), compiled.making(tables),
-                    code_bytes(p.shares.works[w]), compiled.is_direct()});
+                    compiled.multiplies_matrices(),
+                    compiled.tables,
+                    tables,
+                    max(passing, compiled.tried - tables),
+                    compiled.making(tables),
+                    code_bytes(p.shares.works[w]),
+                    {},
+                    compiled.is_direct()});
+  }
+  std::vector<PackedLayout> moved = p.repack.layouts();
+  if (c.kind == ConvolutionKind::kGradKernel) moved.push_back(packed_layout(p.all[0]->weights));
+  for (const PackedLayout& layout : moved) {
+    uses[0].moves.emplace_back(print(layout), offset_table_bytes(layout));
   }
   return uses;
 }

@@ -4,7 +4,11 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <numeric>
+#include <string>
 #include <type_traits>
 
 #include "base/error.h"
@@ -16,6 +20,7 @@ namespace {
 constexpr std::string_view kFloat32 = "f32";
 constexpr std::string_view kBFloat16 = "bf16";
 constexpr size_t kMaxDims = 6;
+constexpr int64_t kSide = 4;  // of squares that are transposed
 constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 int64_t product(const std::vector<int64_t>& values) {
@@ -139,6 +144,18 @@ bool is_sound(const PackedLayout& layout) {
   return last < elements;
 }
 
+// Kernels of a node's blocks, and of nodes with weights alike, move them by one table.
+std::shared_ptr<const PackedOffsets> shared_offsets(const PackedLayout& layout) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<const PackedOffsets>> tables;
+  const std::lock_guard lock(mutex);
+  std::erase_if(tables, [](const auto& table) { return table.second.expired(); });
+  std::weak_ptr<const PackedOffsets>& table = tables[print(layout)];
+  std::shared_ptr<const PackedOffsets> shared = table.lock();
+  if (shared == nullptr) table = shared = std::make_shared<const PackedOffsets>(layout);
+  return shared;
+}
+
 }  // namespace
 
 Bytes PackedLayout::bytes() const { return Bytes(product(padded) * element_bytes); }
@@ -196,33 +213,46 @@ PackedLayout parse_packed_layout(std::string_view text) {
   return layout;
 }
 
-WeightMover::WeightMover(const PackedLayout& layout, int most_parts)
-    : packed_bytes_(layout.bytes()), padded_(layout.padded != layout.dims) {
+PackedOffsets::PackedOffsets(const PackedLayout& layout) {
   const size_t rank = layout.dims.size();
   const auto offsets = [&](size_t dimension) { return offsets_of(layout, dimension); };
   if (rank == 2) {
-    row_offsets_ = offsets(0);
-    column_offsets_ = offsets(1);
+    rows = offsets(0);
+    columns = offsets(1);
   } else {
     const size_t o = rank == 4 ? 0 : 1;
     std::vector<int64_t> positions = offsets(o + 2);
     for (size_t d = o + 3; d < rank; ++d) positions = outer_sum(positions, offsets(d));
-    row_offsets_ = outer_sum(positions, offsets(o + 1));
-    column_offsets_ = rank == 4 ? offsets(o) : outer_sum(offsets(0), offsets(1));
+    rows = outer_sum(positions, offsets(o + 1));
+    columns = rank == 4 ? offsets(o) : outer_sum(offsets(0), offsets(1));
   }
-  run_ = common_run(column_offsets_);
-  transposed_ = run_ == 1 && common_run(row_offsets_) % kSide == 0;
-  most_parts_ = cpu::parts_for(2 * packed_bytes_.count(), most_parts);
+  run = common_run(columns);
+  transposed = run == 1 && common_run(rows) % kSide == 0;
 }
 
-// move(plain offset, packed offset, count) with count = kRun, or run_ where kRun is 0. By tiles: a
-// row's runs lie far apart on the one side, a column's rows on the other, and whole rows or columns
-// would meet a page for each run.
+Bytes offset_table_bytes(const PackedLayout& layout) {
+  const std::vector<int64_t>& dims = layout.dims;
+  const int64_t columns = dims.size() == 2   ? dims[1]
+                          : dims.size() == 4 ? dims[0]
+                                             : dims[0] * dims[1];
+  return Bytes(int64_t{sizeof(int64_t)} *
+               (product(dims) / std::max<int64_t>(1, columns) + columns));
+}
+
+WeightMover::WeightMover(const PackedLayout& layout, int most_parts)
+    : packed_bytes_(layout.bytes()),
+      padded_(layout.padded != layout.dims),
+      most_parts_(cpu::parts_for(2 * packed_bytes_.count(), most_parts)),
+      offsets_(shared_offsets(layout)) {}
+
+// move(plain offset, packed offset, count) with count = kRun, or offsets_->run where kRun is 0. By
+// tiles: a row's runs lie far apart on the one side, a column's rows on the other, and whole rows
+// or columns would meet a page for each run.
 template <int kRun, typename Move>
 void WeightMover::move_rows(const Move& move) const noexcept {
-  const auto rows = static_cast<int64_t>(row_offsets_.size());
-  const auto columns = static_cast<int64_t>(column_offsets_.size());
-  const int64_t run = kRun == 0 ? run_ : kRun;
+  const auto rows = static_cast<int64_t>(offsets_->rows.size());
+  const auto columns = static_cast<int64_t>(offsets_->columns.size());
+  const int64_t run = kRun == 0 ? offsets_->run : kRun;
   constexpr int64_t kTileRows = 16;
   const int64_t tile_columns = kRun == 1 ? 16 : 4 * run;
   cpu::for_each_range(rows, kTileRows, most_parts_, [&](int64_t begin, int64_t end) {
@@ -231,9 +261,10 @@ void WeightMover::move_rows(const Move& move) const noexcept {
       for (int64_t first = 0; first < columns; first += tile_columns) {
         const int64_t last = std::min(columns, first + tile_columns);
         for (int64_t row = tile; row < last_row; ++row) {
-          const int64_t base = row_offsets_[static_cast<size_t>(row)];
+          const int64_t base = offsets_->rows[static_cast<size_t>(row)];
           for (int64_t column = first; column < last; column += run) {
-            move(row * columns + column, base + column_offsets_[static_cast<size_t>(column)], run);
+            move(row * columns + column, base + offsets_->columns[static_cast<size_t>(column)],
+                 run);
           }
         }
       }
@@ -243,9 +274,9 @@ void WeightMover::move_rows(const Move& move) const noexcept {
 
 template <typename Move>
 void WeightMover::for_each_run(const Move& move) const noexcept {
-  if (run_ % 16 == 0) {
+  if (offsets_->run % 16 == 0) {
     move_rows<16>(move);
-  } else if (run_ == 1) {
+  } else if (offsets_->run == 1) {
     move_rows<1>(move);
   } else {
     move_rows<0>(move);
@@ -259,7 +290,7 @@ void WeightMover::pack_transposed(const float* plain, float* packed) const noexc
   const auto high = [](Four a, Four b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); };
   const auto left = [](Four a, Four b) { return __builtin_shufflevector(a, b, 0, 1, 4, 5); };
   const auto right = [](Four a, Four b) { return __builtin_shufflevector(a, b, 2, 3, 6, 7); };
-  const auto columns = static_cast<int64_t>(column_offsets_.size());
+  const auto columns = static_cast<int64_t>(offsets_->columns.size());
   const auto load = [](const float* from) {
     Four numbers;
     std::memcpy(&numbers, from, sizeof(numbers));
@@ -272,15 +303,15 @@ void WeightMover::pack_transposed(const float* plain, float* packed) const noexc
     const std::array<Four, 4> columns_of = {left(low(a, b), low(c, d)), right(low(a, b), low(c, d)),
                                             left(high(a, b), high(c, d)),
                                             right(high(a, b), high(c, d))};
-    float* to = packed + row_offsets_[static_cast<size_t>(row)];
+    float* to = packed + offsets_->rows[static_cast<size_t>(row)];
     for (size_t i = 0; i < columns_of.size(); ++i) {
-      std::memcpy(to + column_offsets_[static_cast<size_t>(column) + i], &columns_of[i],
+      std::memcpy(to + offsets_->columns[static_cast<size_t>(column) + i], &columns_of[i],
                   sizeof(Four));
     }
   };
   constexpr int64_t kTile = 16;
   const int64_t whole = columns / kSide * kSide;
-  const auto rows = static_cast<int64_t>(row_offsets_.size());
+  const auto rows = static_cast<int64_t>(offsets_->rows.size());
   cpu::for_each_range(rows, kTile, most_parts_, [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; tile += kTile) {
       const int64_t last = std::min(end, tile + kTile);
@@ -289,8 +320,8 @@ void WeightMover::pack_transposed(const float* plain, float* packed) const noexc
       }
       for (int64_t row = tile; row < last; ++row) {
         for (int64_t column = whole; column < columns; ++column) {
-          packed[row_offsets_[static_cast<size_t>(row)] +
-                 column_offsets_[static_cast<size_t>(column)]] = plain[row * columns + column];
+          packed[offsets_->rows[static_cast<size_t>(row)] +
+                 offsets_->columns[static_cast<size_t>(column)]] = plain[row * columns + column];
         }
       }
     }
@@ -301,7 +332,7 @@ template <typename T>
 void WeightMover::pack_elements(const T* plain, T* packed) const noexcept {
   if (padded_) std::memset(packed, 0, packed_bytes_.size());
   if constexpr (std::is_same_v<T, float>) {
-    if (transposed_) return pack_transposed(plain, packed);
+    if (offsets_->transposed) return pack_transposed(plain, packed);
   }
   for_each_run([=](int64_t from, int64_t to, int64_t count) {
     std::memcpy(packed + to, plain + from, static_cast<size_t>(count) * sizeof(T));

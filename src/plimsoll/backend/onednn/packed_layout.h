@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,18 @@ std::string print(const PackedLayout& layout);
 // Throws kModel: the text comes from a graph.
 PackedLayout parse_packed_layout(std::string_view text);
 
+// Where a packed weight's elements lie, per row and per column of the plain array.
+struct PackedOffsets {
+  std::vector<int64_t> rows;     // per (h, w, i), or k
+  std::vector<int64_t> columns;  // per filter, or n
+  int64_t run = 1;               // so many columns are always neighbours in packed memory
+  bool transposed = false;       // rows are, four at least
+
+  explicit PackedOffsets(const PackedLayout& layout);
+};
+// What the table of a layout takes. All that move weights of one layout share it while they live.
+Bytes offset_table_bytes(const PackedLayout& layout);
+
 // Moves weights between a plain (sizes…, channels, filters) or (k, n) array and a packed one.
 // Everything is laid out when it is made; moving allocates nothing.
 class WeightMover {
@@ -61,7 +74,6 @@ class WeightMover {
   void unpack(const float* packed, float* plain, bool add) const noexcept;
 
  private:
-  static constexpr int64_t kSide = 4;  // of squares that are transposed
   void pack_transposed(const float* plain, float* packed) const noexcept;
   template <typename T>
   void pack_elements(const T* plain, T* packed) const noexcept;
@@ -73,10 +85,7 @@ class WeightMover {
   Bytes packed_bytes_;
   bool padded_ = false;
   int most_parts_ = 1;
-  std::vector<int64_t> row_offsets_;     // per (h, w, i), or k
-  std::vector<int64_t> column_offsets_;  // per filter, or n
-  int64_t run_ = 1;                      // so many columns are always neighbours in packed memory
-  bool transposed_ = false;              // rows are, four at least
+  std::shared_ptr<const PackedOffsets> offsets_;
 };
 
 }  // namespace plimsoll::backend::onednn

@@ -30,6 +30,12 @@ class Repack {
          bool given_packed);
 
   Bytes scratch() const { return scratch_; }
+  // Between which it moves weights, the plain one apart.
+  std::vector<PackedLayout> layouts() const {
+    std::vector<PackedLayout> all = layouts_;
+    if (from_) all.push_back(*from_);
+    return all;
+  }
 
   // It in a kernel, whose scratch has it from `begin` on.
   class Run {

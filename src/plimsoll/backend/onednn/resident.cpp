@@ -48,8 +48,8 @@ constexpr Row kRows[] = {
     {"conv0point", 60_KiB, {}},     {"conv1point", 100_KiB, {}},    {"conv2point", 100_KiB, {}},
     {"conv0channel", 50_KiB, {}},   {"conv1channel", 60_KiB, {}},   {"conv2channel", 50_KiB, {}},
     {"conv0", 160_KiB, Bytes(100)}, {"conv1", 150_KiB, Bytes(100)}, {"conv2", 80_KiB, Bytes(690)}};
-// The library's code of one such kind, once a process. Six kinds at once (a separable convolution of
-// 100,000 to 3.6 million channels) passed by 0.6 MiB what their rows allow.
+// The library's code of one such kind, once a process. Six kinds at once (a separable convolution
+// of 100,000 to 3.6 million channels) passed by 0.6 MiB what their rows allow.
 constexpr Bytes kCodeOfKind = 256_KiB;
 // What one takes that multiplies matrices, dense layer or convolution: at most 21 KiB over 500
 // shapes, its code is everybody's.
@@ -92,41 +92,19 @@ Bytes object_bytes(int64_t kernels, const std::vector<PrimitiveUse>& uses) {
 // filter, and one for each element of a filter. What usual ones take is part of kRows.
 constexpr Bytes kOffsetsInRows = 64_KiB;
 
-// Filters of a packed weight, of all groups.
-int64_t filters_of(const PackedLayout& layout) {
-  const size_t rank = layout.dims.size();
-  if (rank == 2) return layout.dims[1];
-  return rank == 4 ? layout.dims[0] : layout.dims[0] * layout.dims[1];
-}
-
-// Filters by the node's shapes: of (…, channels, multiplier) as many as both, which is then the
-// number of some operand's channels.
-int64_t filters_of(const graph::Graph& graph, const graph::Node& node, const Shape& weight) {
-  const int64_t last = weight[weight.rank() - 1].at(1);
-  if (weight.rank() < 3) return last;
-  const int64_t both = weight[weight.rank() - 2].at(1) * last;
-  const bool single = std::ranges::any_of(node.inputs, [&](graph::ValueId input) {
-    const Shape& shape = graph.value(input).type.shape;
-    return shape.rank() > 1 && shape[shape.rank() - 1].at(1) == both;
-  });
-  return single ? both : last;
-}
-
-Bytes offset_bytes(const graph::Graph& graph, graph::NodeId id, int64_t kernels) {
-  const graph::Node& node = graph.node(id);
-  const graph::OpTraits traits = node.op->traits();
-  const bool gradient =
-      traits.work == graph::OpWork{graph::OpFamily::kConvolution, graph::OpPass::kGradKernel};
-  if (!gradient && !traits.pack) return {};
-  const graph::ValueId weight = gradient ? node.outputs[0] : node.inputs[0];
-  const Shape& shape = graph.value(weight).type.shape;
-  if (shape.rank() == 0) return {};
-  const std::string layout = gradient ? "" : node.attributes.get_string("layout");
-  const int64_t filters = gradient || cpu::is_winograd(layout)
-                              ? filters_of(graph, node, shape)
-                              : filters_of(parse_packed_layout(layout));
-  const Bytes offsets(int64_t{sizeof(int64_t)} * (shape.element_count(1) / filters + filters));
-  return max(offsets - kOffsetsInRows, Bytes()) * kernels;
+// What a node that packs weights takes for that, by the layout it shares the table of.
+void add_pack(const graph::Graph& graph, const graph::Node& node,
+              std::map<std::string, Bytes>& tables) {
+  if (!node.op->traits().pack) return;
+  const std::string layout = node.attributes.get_string("layout");
+  const Shape& shape = graph.value(node.inputs[0]).type.shape;
+  if (!cpu::is_winograd(layout)) {
+    tables[layout] = offset_table_bytes(parse_packed_layout(layout));
+  } else if (shape.rank() > 0) {
+    const int64_t filters = shape[shape.rank() - 1].at(1);
+    const int64_t places = shape.element_count(1) / filters + filters;
+    tables[layout + " " + node.name] = Bytes(int64_t{sizeof(int64_t)} * places);
+  }
 }
 
 // The row of a convolution that is not counted otherwise.
@@ -158,16 +136,22 @@ ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
                                       const graph::ProgramSet& programs, int threads) {
   std::map<std::string, PrimitiveUse> uses;
   Bytes kernels;
+  std::map<std::string, Bytes> offsets;  // by layout
   for (const graph::Program& program : programs.programs) {
     const std::shared_ptr<const void> remembered = library.blocks().remember(program.graph);
     for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
       const std::vector<PrimitiveUse> own = library.primitives(
           program.graph, graph::NodeId(n), program.batch, graph::lane_length(program));
       const int64_t shapes = kernels_of(library, program, graph::NodeId(n));
-      kernels += object_bytes(shapes, own) + offset_bytes(program.graph, graph::NodeId(n), shapes);
-      for (const PrimitiveUse& use : own) uses.emplace(use.key, use);
+      kernels += object_bytes(shapes, own);
+      add_pack(program.graph, program.graph.node(graph::NodeId(n)), offsets);
+      for (const PrimitiveUse& use : own) {
+        uses.emplace(use.key, use);
+        offsets.insert(use.moves.begin(), use.moves.end());
+      }
     }
   }
+  for (const auto& [layout, bytes] : offsets) kernels += max(bytes - kOffsetsInRows, Bytes());
   const bool unrolled = library.isa() != cpu::Isa::kAvx512;
   Bytes describing;  // while a plan is searched
   Bytes passing;     // while kernels are made

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/threads/threads.h"
@@ -77,7 +78,9 @@ struct PrimitiveUse {
   Bytes passing{};        // of descriptions that are only compared with its own
   Bytes making{};         // beyond `tables`, while it is described and made
   Bytes code{};           // that is made for it, objects included; zero: as usual for its kind
-  bool direct = false;    // a convolution by the library's own first choice (Compiled::is_direct)
+  // Layouts that weights are moved to or from, and what their tables take (packed_layout.h).
+  std::vector<std::pair<std::string, Bytes>> moves{};
+  bool direct = false;  // a convolution by the library's own first choice (Compiled::is_direct)
 };
 
 // A primitive description and, once somebody wants to run it, the primitive in its place.

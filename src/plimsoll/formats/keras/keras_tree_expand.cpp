@@ -2,6 +2,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <utility>
 
@@ -423,16 +424,39 @@ class TreeExpander {
 
 namespace {
 
-// When each call comes among those that could be made: in the file's order. Where attention takes
-// masks off the values that it is called on, it matters to others who comes first: there, Keras's.
+// Whether a call leaves something for the next one: by what it is, wraps or has inside.
+bool keeps_state(std::string_view class_name, const Config& config, int depth = 0) {
+  const Config* stateful = config.find("stateful");
+  if (layers::layer_traits(class_name).keeps_state) {
+    return stateful == nullptr || *stateful == Config(true);
+  }
+  const Config* inner = config.find("layer");
+  if (inner == nullptr || !inner->is_object() || depth > kMaxNesting) return false;
+  const Config* name = inner->find("class_name");
+  const Config* inside = inner->find("config");
+  return name != nullptr && name->is_string() && inside != nullptr && inside->is_object() &&
+         keeps_state(name->as_string(), *inside, depth + 1);
+}
+
+bool keeps_state(const TreeNode& node) {
+  if (node.model == nullptr) return keeps_state(node.class_name, node.config);
+  return std::ranges::any_of(node.model->nodes,
+                             [](const TreeNode& inner) { return keeps_state(inner); });
+}
+
+// Whether it matters who of several calls comes first: one layer's whose state goes from call to
+// call, or others' where attention takes masks off the values that it is called on.
+bool order_matters(const ModelTree& tree) {
+  return std::ranges::any_of(tree.nodes, [](const TreeNode& node) {
+    return layers::layer_traits(node.class_name).takes_masks_off ||
+           (node.calls.size() > 1 && keeps_state(node));
+  });
+}
+
+// When each call comes among those that could be made: as Keras runs the model.
 std::vector<size_t> turns(const ModelTree& tree, const std::vector<size_t>& first, size_t count) {
   std::vector<size_t> turn(count);
-  for (size_t i = 0; i < count; ++i) turn[i] = i;
-  const bool takes_masks = std::ranges::any_of(tree.nodes, [](const TreeNode& node) {
-    return layers::layer_traits(node.class_name).takes_masks_off;
-  });
-  if (!takes_masks) return turn;
-  for (size_t& each : turn) each += count;
+  for (size_t i = 0; i < count; ++i) turn[i] = count + i;
   size_t next = 0;
   for (const auto& [node, call] : keras_run_order(tree)) turn[first[node] + call] = next++;
   return turn;
@@ -447,6 +471,7 @@ std::vector<TreeStep> tree_steps(const ModelTree& tree, const JsonSource& source
     first.push_back(calls.size());
     for (size_t k = 0; k < tree.nodes[i].calls.size(); ++k) calls.push_back({i, k});
   }
+  const bool by_keras = order_matters(tree);
   std::vector<size_t> missing(calls.size(), 0);
   std::vector<std::vector<size_t>> waiting(calls.size());
   for (size_t i = 0; i < calls.size(); ++i) {
@@ -457,9 +482,11 @@ std::vector<TreeStep> tree_steps(const ModelTree& tree, const JsonSource& source
     for (const TreeTensor& input : tree.nodes[calls[i].node].calls[calls[i].call].inputs) {
       await(first[input.node] + input.call);
     }
-    if (calls[i].call > 0) await(i - 1);
+    if (!by_keras && calls[i].call > 0) await(i - 1);
   }
-  const std::vector<size_t> turn = turns(tree, first, calls.size());
+  std::vector<size_t> turn(calls.size());
+  std::iota(turn.begin(), turn.end(), size_t{0});  // the file's order
+  if (by_keras) turn = turns(tree, first, calls.size());
   const auto later = [&](size_t a, size_t b) { return turn[a] > turn[b]; };
   std::priority_queue<size_t, std::vector<size_t>, decltype(later)> ready(later);
   for (size_t i = 0; i < calls.size(); ++i) {

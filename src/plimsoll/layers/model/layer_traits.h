@@ -31,6 +31,8 @@ struct LayerTraits {
   MaskUse masks = MaskUse::kEnds;
   CallForm calls = CallForm::kInputs;
   bool takes_masks_off = false;  // a call takes masks off the values that it is called on
+  // A call changes what the next one begins with; where it says "stateful", if it is.
+  bool keeps_state = false;
   bool reads_numbers = false;    // its input is integers, and "input_dim" bounds them
   bool says_trainable = true;    // its constructor in Keras takes "trainable"
   // Files have "layer/kernel", or else "layer/embeddings", a second time, before its own weights.
