@@ -3,7 +3,9 @@
 #include <malloc.h>
 #include <omp.h>
 
+#include <array>
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <string_view>
 #include <vector>
@@ -59,7 +61,28 @@ int64_t bytes_in_use() {
 #endif
 }
 
-// Rounded, so that what the heap has kept aside before does not show.
+// Small pieces that the thread freed before and keeps aside: the heap counts them as in use, so what
+// is described would have them uncounted, sometimes more and sometimes less. Held while it is.
+class KeptAside {
+ public:
+  KeptAside() {
+    size_t next = 0;
+    for (size_t size = kLeast; size <= kMost; size += kStep) {
+      for (size_t i = 0; i < kOfSize; ++i) pieces_[next++] = std::malloc(size);
+    }
+  }
+  ~KeptAside() {
+    for (void* const piece : pieces_) std::free(piece);
+  }
+  KeptAside(const KeptAside&) = delete;
+  KeptAside& operator=(const KeptAside&) = delete;
+
+ private:
+  // As glibc keeps them: seven of each size.
+  static constexpr size_t kLeast = 24, kMost = 1032, kStep = 16, kOfSize = 7;
+  std::array<void*, ((kMost - kLeast) / kStep + 1) * kOfSize> pieces_{};
+};
+
 Bytes tables_within(Bytes held) {
   constexpr Bytes kUsualDescription = 48_KiB;
   constexpr Bytes kGrain = 64_KiB;
@@ -126,6 +149,7 @@ void append_relu(dnnl::post_ops& post_ops) {
 
 void Compiled::take(std::function<dnnl::primitive_desc_base()> describes) {
   describe_ = std::move(describes);
+  const KeptAside kept_aside;
   const int64_t before = bytes_in_use();
   description = describe_();
   tables = tables_within(Bytes(bytes_in_use() - before));
@@ -143,6 +167,7 @@ void Compiled::take_tried(int64_t columns) {
     return;
   }
   description = {};  // not to be held beside
+  const KeptAside kept_aside;
   const int64_t before = bytes_in_use();
   const dnnl::primitive_desc_base other = describe_();
   while (dnnl_primitive_desc_next_impl(other.get()) == dnnl_success) {
