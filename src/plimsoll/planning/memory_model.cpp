@@ -118,15 +118,19 @@ Bytes profile_bytes(const graph::ProgramSet& programs) {
 
 Bytes search_bytes(const graph::ProgramSet& programs) {
   int64_t nodes = 0;
+  int64_t in_phases = 0;  // updates come after all loops
   bool phases = false;
   for (const graph::Program& program : programs.programs) {
     nodes += std::ssize(program.graph.nodes);
+    in_phases += std::ranges::count_if(program.graph.nodes, [](const graph::Node& node) {
+      return node.stage != graph::Stage::kUpdate;
+    });
     phases = phases || std::ranges::any_of(program.graph.nodes, [](const graph::Node& node) {
                return node.op->traits().sums_for_rows;
              });
   }
   Bytes total = kSearchBase + kSearchPerNode * nodes;
-  if (phases) total += min(kPhasesPerNode * nodes, kMostForPhases);
+  if (phases) total += min(kPhasesPerNode * in_phases, kMostForPhases);
   return total;
 }
 
