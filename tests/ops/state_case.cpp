@@ -48,6 +48,25 @@ std::vector<Case> state_cases() {
                  c.builder().add("rank_gather", "third", {y}, {{"samples", 40}});
              c.builder().output(c.builder().mutable_graph().node(third).outputs[0]);
            }},
+      {.name = "rank_parts",
+       .build =
+           [](CaseBuilder& c) {
+             // Parts of 8: the second one has a value less.
+             const Attributes halves{{"parts", 2}};
+             const ValueId x = c.constant("x", {Dim::constant(3), Dim::constant(5)});
+             const auto first_of = [&](graph::NodeId node) {
+               return c.builder().graph().node(node).outputs[0];
+             };
+             const graph::NodeId sum = c.builder().add("rank_scatter", "sum", {x}, halves);
+             const ValueId part = c.call("rank_part", {x}, halves);
+             const ValueId after = c.builder().graph().node(sum).outputs[1];
+             const Attributes norm{{"parts", 2}, {"elements", 15}, {"factor", 0.5}};
+             const graph::NodeId squares =
+                 c.builder().add("rank_squares", "squares", {part, after}, norm);
+             c.builder().output(first_of(squares));
+             c.builder().output(
+                 first_of(c.builder().add("rank_whole", "whole", {first_of(sum), x}, halves)));
+           }},
       {.name = "pack_plain",
        .build =
            [](CaseBuilder& c) {

@@ -19,4 +19,6 @@ int64_t batch_of(const Share& share) {
   return std::max<int64_t>(std::min(share.each, share.samples - share.first), 1);
 }
 
+int64_t part_elements(int64_t elements, int64_t parts) { return ceil_div(elements, parts); }
+
 }  // namespace plimsoll::graph

@@ -28,4 +28,8 @@ Share share_of(int64_t samples, int64_t lanes, const RankPlace& place);
 // Samples of that share that are computed: those that it has, or one.
 int64_t batch_of(const Share& share);
 
+// Elements of a rank's part of a value of so many, where each of `parts` ranks holds a part: the
+// same number on all, in the order of ranks. What lies behind the value's end is 0.
+int64_t part_elements(int64_t elements, int64_t parts);
+
 }  // namespace plimsoll::graph
