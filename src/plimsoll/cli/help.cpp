@@ -60,7 +60,7 @@ const std::vector<Group>& groups() {
         "--precision", "--batch-norm", "--seed", "--epochs", "--steps", "--shuffle",
         "--no-shuffle"}},
       {"Memory, and the search for a plan",
-       {"--memory", "--threads", "--parts", "--lanes", "--rank-timeout", "--backend", "--plan-time",
+       {"--memory", "--threads", "--parts", "--lanes", "--ranks", "--shard", "--rank-timeout", "--backend", "--plan-time",
         "--max-slowdown", "--without", "--plan", "--tune", "--times", "--spill", "--no-spill",
         "--spill-limit", "--spill-dir", "--frontier", "--why"}},
       {"What is written",
