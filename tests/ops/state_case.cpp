@@ -60,7 +60,8 @@ std::vector<Case> state_cases() {
              const graph::NodeId sum = c.builder().add("rank_scatter", "sum", {x}, halves);
              const ValueId part = c.call("rank_part", {x}, halves);
              const ValueId after = c.builder().graph().node(sum).outputs[1];
-             const Attributes norm{{"parts", 2}, {"elements", 15}, {"factor", 0.5}};
+             const Attributes norm{
+                 {"parts", 2}, {"shape", std::vector<int64_t>{3, 5}}, {"factor", 0.5}};
              const graph::NodeId squares =
                  c.builder().add("rank_squares", "squares", {part, after}, norm);
              c.builder().output(first_of(squares));

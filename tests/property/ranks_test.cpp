@@ -70,7 +70,8 @@ struct RankRun {
     if (invalid) throw Error(ErrorKind::kInternal, *invalid);
     for (const ops::ShardedState& state : sharded) {
       const int64_t whole = state.whole.shape.element_count(1);
-      held[state.name] = {place.rank * graph::part_elements(whole, place.count), whole};
+      held[state.name] = {place.rank * graph::part_shape(state.whole.shape, place.count).element_count(1),
+                          whole};
     }
   }
 

@@ -117,8 +117,7 @@ void answer(const StateHolder& holder) {
 
 HeldPart held_part(const ops::ShardedState& state, int rank, int ranks) {
   const int64_t whole = bytes_of(state.whole);
-  const int64_t elements = state.whole.shape.element_count(1);
-  const int64_t each = graph::part_elements(elements, ranks) * (whole / elements);
+  const int64_t each = bytes_of({state.whole.dtype, graph::part_shape(state.whole.shape, ranks)});
   const int64_t first = std::min(whole, rank * each);
   return {first, std::min(whole - first, each)};
 }

@@ -25,6 +25,8 @@ using graph::ValueType;
 
 constexpr std::string_view kSum = "rank_sum";
 constexpr std::string_view kSquares = "sum_squares";
+// An update of a table by what was read of it, whose rows are by themselves.
+constexpr std::array<std::string_view, 2> kOnRows = {"adam_rows", "adam_rows_amsgrad"};
 // One number throughout, of the shape in their attribute.
 constexpr std::array<std::string_view, 3> kFills = {"constant", "ones", "zeros"};
 
@@ -32,21 +34,28 @@ int64_t elements_of(const ValueType& type) {
   return type.shape.has_batch() ? 0 : type.shape.element_count(1);
 }
 
-// The type of the values whose elements a node takes one by one, beside numbers; none: it does not.
-std::optional<ValueType> type_by_elements(const Graph& graph, const Node& node) {
-  const graph::OpTraits traits = node.op->traits();
-  if (!traits.elementwise || traits.random || node.outputs.empty()) return std::nullopt;
+// Which operands of a node are in parts where its results are; none: it works on whole values.
+using PartedOperands = std::optional<std::vector<bool>>;
+
+PartedOperands parted_operands(const Graph& graph, const Node& node, int64_t ranks) {
+  if (node.outputs.empty()) return std::nullopt;
   const ValueType& type = graph.value(node.outputs[0]).type;
   if (type.shape.has_batch() || type.shape.rank() == 0) return std::nullopt;
-  bool any = false;
-  for (ValueId input : node.inputs) {
-    const ValueType& operand = graph.value(input).type;
-    if (operand != type && operand.shape.rank() > 0) return std::nullopt;
-    any = any || operand == type;
+  const bool rows = std::ranges::find(kOnRows, node.op->name()) != kOnRows.end();
+  const graph::OpTraits traits = node.op->traits();
+  const bool by_elements = traits.elementwise && !traits.random;
+  if (rows ? !graph::has_parts_of_rows(type.shape, ranks) : !by_elements) return std::nullopt;
+  std::vector<bool> parted;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueType& operand = graph.value(node.inputs[i]).type;
+    const bool read = rows && (i == 1 || i == 2);  // numbers of rows, and their gradients
+    if (!read && operand != type && operand.shape.rank() > 0) return std::nullopt;
+    parted.push_back(!read && operand == type);
   }
   const bool alike = std::ranges::all_of(
       node.outputs, [&](ValueId output) { return graph.value(output).type == type; });
-  return any && alike ? std::optional(type) : std::nullopt;
+  const bool any = std::ranges::find(parted, true) != parted.end();
+  return any && alike ? PartedOperands(std::move(parted)) : std::nullopt;
 }
 
 bool fills(const Node& node) {
@@ -119,9 +128,13 @@ class Parting {
   void go_forward() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (!type_by_elements(graph_, node) || !may_part(node)) continue;
-      const bool reads = std::ranges::any_of(node.inputs, [&](ValueId v) { return is_in_parts(v); });
-      if (reads || updates_weight(node)) part(NodeId(n));
+      const PartedOperands parted = parted_operands(graph_, node, options_.ranks);
+      if (!parted || !may_part(node)) continue;
+      bool reads = updates_weight(node);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        reads = reads || ((*parted)[i] && is_in_parts(node.inputs[i]));
+      }
+      if (reads) part(NodeId(n));
     }
   }
 
@@ -131,7 +144,7 @@ class Parting {
       const Node& node = graph_.nodes[n];
       if (is_parted(NodeId(n)) || node.outputs.empty() || !may_part(node)) continue;
       const bool sum = is_sum_by_elements(node);
-      if (!sum && !fills(node) && !type_by_elements(graph_, node)) continue;
+      if (!sum && !fills(node) && !parted_operands(graph_, node, options_.ranks)) continue;
       const std::vector<ValueId> values(node.outputs.begin(),
                                         sum ? node.outputs.begin() + 1 : node.outputs.end());
       if (std::ranges::all_of(values, [&](ValueId value) { return needs_parts(value); })) {
@@ -145,13 +158,23 @@ class Parting {
     for (NodeId id : users_[value.index()]) {
       const Node& user = graph_.node(id);
       const bool writes = user.writes.valid() && is_sharded(graph_.state(user.writes));
-      if (is_parted(id) || writes) {
+      if (writes || takes_part(id, value)) {
         any = true;
       } else if (!takes_norms_of_parts() || user.op->name() != kSquares) {
         return false;
       }
     }
     return any;
+  }
+
+  bool takes_part(NodeId id, ValueId value) const {
+    if (!is_parted(id)) return false;
+    const Node& node = graph_.node(id);
+    const PartedOperands parted = parted_operands(graph_, node, options_.ranks);
+    for (size_t i = 0; parted && i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == value && !(*parted)[i]) return false;
+    }
+    return parted.has_value();
   }
 
   const Graph& graph_;
@@ -187,7 +210,7 @@ class Shards {
       const ValueId squares =
           exchange(replay, "rank_squares", node.name, {replay.mapped(node.inputs[0])},
                    {{"parts", options_.ranks},
-                    {"elements", elements_of(graph_.value(node.inputs[0]).type)},
+                    {"shape", graph_.value(node.inputs[0]).type.shape.at(1)},
                     {"factor", node.attributes.get_double("factor")}});
       replay.replace(node.outputs[0], squares);
     } else if (node.op->traits().exchanges) {
@@ -203,8 +226,7 @@ class Shards {
 
  private:
   ValueType part_type(const ValueType& whole) const {
-    const int64_t elements = graph::part_elements(elements_of(whole), options_.ranks);
-    return {whole.dtype, Shape({Dim::constant(elements)})};
+    return {whole.dtype, graph::part_shape(whole.shape, options_.ranks)};
   }
 
   // Adds a node that exchanges, after the one before.
@@ -230,16 +252,23 @@ class Shards {
   void add_parted(Replay& replay, NodeId id) {
     const Node& node = graph_.node(id);
     const ValueType type = graph_.value(node.outputs[0]).type;
+    const PartedOperands parted = parted_operands(graph_, node, options_.ranks);
     std::vector<ValueId> inputs;
-    for (ValueId input : node.inputs) {
-      const bool number = graph_.value(input).type != type;
-      inputs.push_back(number ? replay.mapped(input) : part(replay, input));
-      if (!number && graph_.value(input).kind == ValueKind::kState &&
-          !parting_.is_in_parts(input)) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId input = node.inputs[i];
+      if (!(*parted)[i]) {
+        inputs.push_back(whole(replay, input));
+        continue;
+      }
+      inputs.push_back(part(replay, input));
+      if (graph_.value(input).kind == ValueKind::kState && !parting_.is_in_parts(input)) {
         of_state_.try_emplace(node.outputs[0], graph_.value(input).state);
       }
     }
     graph::Attributes attributes = node.attributes;
+    if (parted && std::ranges::find(kOnRows, node.op->name()) != kOnRows.end()) {
+      attributes.set("part_rows", part_type(type).shape[0].count);
+    }
     if (fills(node)) attributes.set("shape", part_type(type).shape.at(1));
     replay.add(id, node.op->name(), std::move(inputs), std::move(attributes), node.outputs);
   }
@@ -304,8 +333,10 @@ std::vector<ShardedState> find_sharded_states(const graph::ProgramSet& set,
       whole.insert(graph.state(graph.value(value).state).name);
     };
     for (const Node& node : graph.nodes) {
-      if (type_by_elements(graph, node)) continue;
-      for (ValueId input : node.inputs) keep(input);
+      const PartedOperands parted = parted_operands(graph, node, options.ranks);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!parted || !(*parted)[i]) keep(node.inputs[i]);
+      }
     }
     for (ValueId output : graph.outputs) keep(output);
   }

@@ -15,8 +15,9 @@
 //   stage 2   gradients are parts where norms are taken of them, too, and where optimizers have no
 //             slots: while they wait for the norm of all, each rank holds its part.
 //
-// Not sharded, because an element of theirs is not by itself: what optimizers of whole tensors
-// hold (Lamb, Adafactor, Muon's matrices), Adam on rows of a table; and what has few elements.
+// Adam on rows of a table takes the rows of its part out of what all ranks have read. Not sharded,
+// because an element of theirs is not by itself: what optimizers of whole tensors hold (Lamb,
+// Adafactor, Muon's matrices); and what has few elements.
 
 #include <cstdint>
 #include <string>

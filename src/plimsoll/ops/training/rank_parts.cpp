@@ -1,12 +1,12 @@
 // What ranks do where each of them holds a part of a value, {parts} of them (graph/ranks.h:
-// part_elements; what the last ones have too much is 0).
+// part_shape; what the last ones have too much is 0).
 //
 //   rank_part     x → this rank's part of it; nothing is exchanged
 //   rank_scatter  x, or x and `after` → the part of the sum over all ranks, and a number for the
 //                 next `after`
 //   rank_whole    part, like (, after) → the parts of all ranks, of the type of `like`, in whose
 //                 memory they may come, and a number likewise
-//   rank_squares  part (, after) {elements, factor} → factor · Σ x² of the whole, the same bits as
+//   rank_squares  part (, after) {shape, factor} → factor · Σ x² of the whole, the same bits as
 //                 sum_squares gives: each rank goes on adding where the one before it ended; and a
 //                 number likewise
 //
@@ -28,9 +28,7 @@ ValueType part_type(const NodeTypes& node, const ValueType& whole) {
     refuse("a value of several elements without samples", to_string(whole.shape),
            "Check the node's operands.");
   }
-  const int64_t parts = read_int(node, "parts", 1);
-  const int64_t elements = graph::part_elements(whole.shape.element_count(1), parts);
-  return {whole.dtype, Shape({Dim::constant(elements)})};
+  return {whole.dtype, graph::part_shape(whole.shape, read_int(node, "parts", 1))};
 }
 
 class RankPart final : public NamedOp {
@@ -77,8 +75,7 @@ class RankSquares final : public NamedOp {
     expect_operands(node, 1, 2);
     expect_floating(node, 0);
     node.attributes.get_double("factor");
-    const Dim elements = Dim::constant(read_int(node, "elements", 1));
-    const ValueType whole{node.inputs[0].dtype, Shape({elements})};
+    const ValueType whole{node.inputs[0].dtype, fixed_shape(read_dims(node, "shape"))};
     expect_type(node, 0, part_type(node, whole));
     return {{whole.dtype, Shape()}, kNumber};
   }

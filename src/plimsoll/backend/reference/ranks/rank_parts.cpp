@@ -197,7 +197,8 @@ std::unique_ptr<Kernel> make_rank_squares(const Problem& problem) {
   Parts parts;
   parts.count = problem.attributes.get_int("parts");
   parts.elements = problem.inputs[0].shape.element_count(1);
-  parts.whole = problem.attributes.get_int("elements");
+  parts.whole = 1;
+  for (int64_t dim : problem.attributes.get_ints("shape")) parts.whole *= dim;
   const double factor = problem.attributes.get_double("factor");
   return for_float(problem.inputs[0].dtype, [parts, factor](auto zero) {
     using T = decltype(zero);
