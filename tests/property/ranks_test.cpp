@@ -70,8 +70,8 @@ struct RankRun {
     if (invalid) throw Error(ErrorKind::kInternal, *invalid);
     for (const ops::ShardedState& state : sharded) {
       const int64_t whole = state.whole.shape.element_count(1);
-      held[state.name] = {place.rank * graph::part_shape(state.whole.shape, place.count).element_count(1),
-                          whole};
+      held[state.name] = {
+          place.rank * graph::part_shape(state.whole.shape, place.count).element_count(1), whole};
     }
   }
 
@@ -114,9 +114,8 @@ struct RankRun {
       const plan::Validation valid = plan::validate(chosen, programs, backend->catalog());
       if (!valid.ok()) throw Error(ErrorKind::kInternal, valid.message);
       toys::ThreadRanks ranks(meeting, place.rank, place.count);
-      results =
-          run_programs(programs, chosen, *backend, usual_order(programs), {.poison = true}, &ranks,
-                       held);
+      results = run_programs(programs, chosen, *backend, usual_order(programs), {.poison = true},
+                             &ranks, held);
       ranks.check();
       sent = ranks.sent();
     } catch (const std::exception& error) {

@@ -75,8 +75,7 @@ run::FitRequest request_of(const PlanCommand& options) {
 std::string next_step(const PlanCommand& options, const CLI::App& app, const TypedCommand& typed) {
   std::vector<std::string> more;
   if (options.data.data.empty()) more = {"--data", "x.npy", "--labels", "y.npy"};
-  const std::string launcher =
-      options.ranks > 1 ? fmt::format("mpirun -n {} ", options.ranks) : "";
+  const std::string launcher = options.ranks > 1 ? fmt::format("mpirun -n {} ", options.ranks) : "";
   return std::string("\nto train it") +
          (more.empty() ? "" : " (x.npy and y.npy stand for your files)") + ":\n  " + launcher +
          other_command(typed, app, "fit", more) + "\n";

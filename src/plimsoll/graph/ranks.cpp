@@ -20,7 +20,8 @@ int64_t batch_of(const Share& share) {
 }
 
 bool has_parts_of_rows(const Shape& whole, int64_t parts) {
-  constexpr int64_t kManyRows = 64;  // of a part, so that what the last ones have too much is little
+  constexpr int64_t kManyRows =
+      64;  // of a part, so that what the last ones have too much is little
   if (whole.rank() != 2) return false;
   return whole[0].count % parts == 0 || whole[0].count >= kManyRows * parts;
 }

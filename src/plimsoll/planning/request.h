@@ -63,7 +63,7 @@ struct PlanRequest {
   // Whether smallest_feasible and largest_feasible_batch are wanted where the limit is met anyway.
   bool full_answer = true;
   bool own_blocks_only = false;  // no smaller blocks where nothing fits
-  bool remedies = true;  // where nothing fits, what would do is looked for
+  bool remedies = true;          // where nothing fits, what would do is looked for
   bool extends = true;    // where nothing fits, the search goes on with several times the steps
   bool estimate = false;  // whether RunnablePlan::estimates are wanted, for a run that is profiled
   // Called with what is searched for and what has been found so far, whenever that changes. May be

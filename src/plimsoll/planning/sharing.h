@@ -3,8 +3,9 @@
 // How much of the state ranks that share a training hold in parts (ops/fuse/shards.h).
 //
 // The lowest stage with which every rank's plan fits its own limit, with the kernel set's blocks
-// and without a spill file: what a higher one needs less memory for costs bytes between ranks. Where
-// none does, the highest, with all that a plan may do to fit. All ranks try the stages together.
+// and without a spill file: what a higher one needs less memory for costs bytes between ranks.
+// Where none does, the highest, with all that a plan may do to fit. All ranks try the stages
+// together.
 
 #include <optional>
 

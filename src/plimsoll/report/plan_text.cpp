@@ -70,10 +70,10 @@ std::string step_time(const PlanSummary& summary) {
 
 std::string ranks_line(const PlanSummary& summary) {
   if (summary.ranks == 1) return "";
-  const std::string all = fmt::format("ranks: {} share every step, and this is one rank's; ",
-                                      summary.ranks);
+  const std::string all =
+      fmt::format("ranks: {} share every step, and this is one rank's; ", summary.ranks);
   if (summary.shard == 0) return all + "each holds all of the state (shard 0)\n";
-  return all + fmt::format("each holds a part of {} of the optimizer's variables (shard {})\n",
+  return all + fmt::format("each holds a part of {} of the state's variables (shard {})\n",
                            summary.sharded_states, summary.shard);
 }
 

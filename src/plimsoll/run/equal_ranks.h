@@ -15,8 +15,8 @@ namespace plimsoll::run {
 
 struct SharedRun {
   train::CheckpointHead head;
-  int shard = 0;      // the stage of sharding
-  std::string files;  // that all ranks take part in writing, in words
+  int shard = 0;          // the stage of sharding
+  std::string files;      // that all ranks take part in writing, in words
   int64_t evaluated = 0;  // samples
   int64_t epochs = 0;
   int64_t steps = 0;
@@ -24,7 +24,7 @@ struct SharedRun {
 void expect_equal_runs(Ranks& ranks, const SharedRun& run);
 
 // The state that begins after so many steps. Reads all that every rank holds; of what each has a
-// part of, no two hold the same.
-void expect_equal_state(Ranks& ranks, train::Session& session, int64_t steps);
+// part of, what there is in `from`, where the state was taken from (null: nowhere).
+void expect_equal_state(Ranks& ranks, train::Session& session, TensorSource* from, int64_t steps);
 
 }  // namespace plimsoll::run

@@ -294,7 +294,8 @@ FitResult Fitting::run() {
   train::Position start;
   if (checkpoints_) start = checkpoints_->restore(session(), data_.rows.train, shuffle());
   if (request_.settings.ranks != nullptr) {
-    expect_equal_state(*request_.settings.ranks, session(), start.steps);
+    TensorSource* const from = start.steps == 0 ? run_.store_.source() : nullptr;
+    expect_equal_state(*request_.settings.ranks, session(), from, start.steps);
   }
   open_logs(plan, start);
   return finish(train(options(start)));

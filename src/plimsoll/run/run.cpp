@@ -283,7 +283,7 @@ Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
     shared.head = session->describe(0, data::Shuffle::kNone);
     shared.evaluated = key.rows.evaluate;
     expect_equal_runs(*settings.ranks, shared);
-    expect_equal_state(*settings.ranks, *session, 0);
+    expect_equal_state(*settings.ranks, *session, nullptr, 0);
   }
   keep_initial(*session);
   Evaluation result;

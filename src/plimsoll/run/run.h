@@ -132,8 +132,8 @@ class Run {
 
   // Writes the model as it is now (formats/model_file.h).
   void save(const std::string& path);
-  // The same with this state. Where the file cannot be written it is written to the folder for spill files (empty: the first
-  // that will do), and the error (kIo) says where.
+  // The same with this state. Where the file cannot be written it is written to the folder for
+  // spill files (empty: the first that will do), and the error (kIo) says where.
   void save_or_elsewhere(const std::string& path, const std::string& spill_directory,
                          TensorSource& tensors) const;
   // The weights where they are now, made where there were none; valid until the next call.

@@ -41,7 +41,7 @@ struct SessionOptions {
   // Who shares every step with this process, as plan.ranks says; null: nobody. It outlives this.
   Ranks* ranks = nullptr;
   std::optional<int> shard{};  // what they hold in parts; none: as little as fits (sharing.h)
-  bool profile = false;  // measure every step of the plan
+  bool profile = false;        // measure every step of the plan
   // Whether what the process took before counts towards the limit too, or only what it takes from
   // now on (limit_check.h).
   bool whole_process = false;

@@ -207,9 +207,8 @@ std::unique_ptr<Kernel> make_adam_rows(const Problem& problem) {
                                 static_cast<T>(epsilon), static_cast<T>(decay) * lr};
       auto* mentions = reinterpret_cast<Mention*>(call.scratch);
       T* sums = reinterpret_cast<T*>(call.scratch + mention_bytes);
-      const int64_t count =
-          collect(call.inputs[1], call.inputs[2], ids, first_table_row(call, part_rows),
-                  table.dims[0], mentions);
+      const int64_t count = collect(call.inputs[1], call.inputs[2], ids,
+                                    first_table_row(call, part_rows), table.dims[0], mentions);
       int64_t next = 0;
       for (int64_t row = 0; row < table.dims[0]; ++row) {
         const bool read = next < count && mentions[next].row == row;

@@ -58,9 +58,7 @@ PartedOperands parted_operands(const Graph& graph, const Node& node, int64_t ran
   return any && alike ? PartedOperands(std::move(parted)) : std::nullopt;
 }
 
-bool fills(const Node& node) {
-  return std::ranges::find(kFills, node.op->name()) != kFills.end();
-}
+bool fills(const Node& node) { return std::ranges::find(kFills, node.op->name()) != kFills.end(); }
 
 bool is_sum_by_elements(const Node& node) {
   return node.op->name() == kSum && node.attributes.get_int("rows_per_sample") == 0;
@@ -84,9 +82,7 @@ class Parting {
     go_back();
   }
 
-  bool is_sharded(const graph::StateVariable& state) const {
-    return sharded_.contains(state.name);
-  }
+  bool is_sharded(const graph::StateVariable& state) const { return sharded_.contains(state.name); }
   // A node that works on parts of its operands, or a sum of which each rank gets its part.
   bool is_parted(NodeId node) const { return parted_[node.index()]; }
   bool is_in_parts(ValueId value) const { return in_parts_[value.index()]; }
@@ -186,10 +182,57 @@ class Parting {
   std::vector<bool> in_parts_;  // by value
 };
 
+// Weights in parts, in groups by the layers that use them: each has about as many bytes.
+class WeightGroups {
+ public:
+  WeightGroups(const Graph& graph, const Parting& parting) {
+    constexpr int64_t kGroups = 8;
+    std::vector<ValueId> order;
+    int64_t all = 0;
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      for (ValueId input : graph.nodes[n].inputs) {
+        if (!is_weight(graph, input) || !parting.is_in_parts(input)) continue;
+        if (!group_.try_emplace(input, 0).second) continue;
+        order.push_back(input);
+        all += elements_of(graph.value(input).type);
+      }
+    }
+    int64_t before = 0;
+    for (ValueId weight : order) {
+      group_[weight] = static_cast<int>(before * kGroups / std::max<int64_t>(all, 1));
+      before += elements_of(graph.value(weight).type);
+    }
+  }
+
+  // The value is put together next; whether another group's weights were so before.
+  bool enter(ValueId value) {
+    const auto group = group_.find(value);
+    if (group == group_.end() || group->second == current_) return false;
+    const bool begins = current_ >= 0;
+    current_ = group->second;
+    ++run_;
+    return begins;
+  }
+  int run() const { return run_; }
+
+ private:
+  static bool is_weight(const Graph& graph, ValueId value) {
+    const graph::Value& v = graph.value(value);
+    return v.kind == ValueKind::kState && graph.state(v.state).role == graph::StateRole::kWeight;
+  }
+
+  std::map<ValueId, int> group_;  // of weights
+  int current_ = -1;
+  int run_ = 0;
+};
+
 class Shards {
  public:
   Shards(const Graph& graph, const std::vector<ShardedState>& sharded, const ShardOptions& options)
-      : graph_(graph), options_(options), parting_(graph, sharded, options) {}
+      : graph_(graph),
+        options_(options),
+        parting_(graph, sharded, options),
+        groups_(graph, parting_) {}
 
   // State variables as a rank has them.
   void declare(Replay& replay) const {
@@ -222,6 +265,9 @@ class Shards {
       for (ValueId input : node.inputs) inputs.push_back(whole(replay, input));
       replay.copy(id, std::move(inputs));
     }
+    for (ValueId output : node.outputs) {
+      if (graph_.value(output).type.shape.has_batch()) samples_ = replay.mapped(output);
+    }
   }
 
  private:
@@ -242,8 +288,7 @@ class Shards {
   void copy_exchange(Replay& replay, NodeId id) {
     const Node& node = graph_.node(id);
     const bool parted = parting_.is_parted(id);
-    const ValueId x =
-        parted ? replay.mapped(node.inputs[0]) : whole(replay, node.inputs[0]);
+    const ValueId x = parted ? replay.mapped(node.inputs[0]) : whole(replay, node.inputs[0]);
     const graph::Attributes in_parts{{"parts", options_.ranks}};
     replay.replace(node.outputs[0], exchange(replay, parted ? "rank_scatter" : node.op->name(),
                                              node.name, {x}, parted ? in_parts : node.attributes));
@@ -287,34 +332,41 @@ class Shards {
   // All of it; `state`: the variable that it will be written to.
   ValueId whole(Replay& replay, ValueId value, StateId state = {}) {
     if (!parting_.is_in_parts(value)) return replay.mapped(value);
-    auto [known, added] = wholes_.try_emplace(value);
-    if (added) {
-      const graph::Attributes attributes{{"parts", options_.ranks}};
-      const ValueId like = place_for(replay, value, state);
-      known->second = exchange(replay, "rank_whole", graph_.value(value).name + "/whole",
-                               {replay.mapped(value), like}, attributes);
+    std::vector<ValueId> inputs = {replay.mapped(value)};
+    const bool begins = groups_.enter(value);
+    auto [known, added] = wholes_.try_emplace({value, groups_.run()});
+    if (!added) return known->second;
+    const ValueId place = place_for(replay, value, state);
+    if (place.valid()) inputs.push_back(place);
+    if (begins && samples_.valid()) {
+      inputs.push_back(
+          replay.builder().call("batch_mark", graph_.value(value).name + "/begins", {samples_}));
     }
+    known->second =
+        exchange(replay, "rank_whole", graph_.value(value).name + "/whole", std::move(inputs),
+                 {{"parts", options_.ranks},
+                  {"shape", graph_.value(value).type.shape.at(1)},
+                  {"into", place.valid() ? 1 : 0}});
     return known->second;
   }
 
-  // A value in whose memory all of another one may come.
+  // A value in whose memory all of another one may come; invalid: there is none.
   ValueId place_for(Replay& replay, ValueId value, StateId state) {
     if (!state.valid()) {
       const auto of = of_state_.find(value);
       if (of != of_state_.end()) state = of->second;
     }
-    if (state.valid()) return replay.builder().read(state);
-    const ValueType& type = graph_.value(value).type;
-    return replay.builder().call(
-        "zeros", graph_.value(value).name + "/place", {},
-        {{"shape", type.shape.at(1)}, {"dtype", std::string(to_string(type.dtype))}});
+    if (!state.valid() || parting_.is_sharded(graph_.state(state))) return {};
+    return replay.builder().read(state);
   }
 
   const Graph& graph_;
   const ShardOptions& options_;
   Parting parting_;
   std::map<ValueId, ValueId> parts_;
-  std::map<ValueId, ValueId> wholes_;
+  WeightGroups groups_;
+  std::map<std::pair<ValueId, int>, ValueId> wholes_;  // by run of a group of weights
+  ValueId samples_;                      // of the values that nodes gave, the last with samples
   std::map<ValueId, StateId> of_state_;  // the variable that an updated value is of
   ValueId last_;                         // what the exchange before this one gives
 };
@@ -341,11 +393,11 @@ std::vector<ShardedState> find_sharded_states(const graph::ProgramSet& set,
     for (ValueId output : graph.outputs) keep(output);
   }
   for (const graph::StateVariable& state : graph::states_of(set)) {
-    if (state.role != graph::StateRole::kOptimizerSlot || whole.contains(state.name) ||
-        !is_floating(state.type.dtype) || elements_of(state.type) < options.least) {
-      continue;
-    }
-    found.push_back({state.name, state.type});
+    if (!is_floating(state.type.dtype) || elements_of(state.type) < options.least) continue;
+    const bool slot = state.role == graph::StateRole::kOptimizerSlot && !whole.contains(state.name);
+    const bool weight =
+        options.stage >= 3 && state.role == graph::StateRole::kWeight && state.trainable;
+    if (slot || weight) found.push_back({state.name, state.type});
   }
   return found;
 }

@@ -15,6 +15,10 @@
 //   stage 2   gradients are parts where norms are taken of them, too, and where optimizers have no
 //             slots: while they wait for the norm of all, each rank holds its part.
 //
+//   stage 3   weights are parts. They are put together before they are used, by groups of layers
+//             one after another, forwards and then backwards; each group has loops over the batch
+//             of its own, so that its weights are gone when those of the next one come.
+//
 // Adam on rows of a table takes the rows of its part out of what all ranks have read. Not sharded,
 // because an element of theirs is not by itself: what optimizers of whole tensors hold (Lamb,
 // Adafactor, Muon's matrices); and what has few elements.
@@ -28,7 +32,7 @@
 
 namespace plimsoll::ops {
 
-inline constexpr int kMostShardStage = 2;
+inline constexpr int kMostShardStage = 3;
 
 struct ShardOptions {
   int64_t ranks = 1;

@@ -167,9 +167,8 @@ struct AdamRows {
     auto* mentions = reinterpret_cast<Mention*>(scratch);
     auto* sums = reinterpret_cast<float*>(mentions + t.ids.count);
     float* squares = sums + t.columns;
-    const int64_t count =
-        collect_mentions(t.ids, call.inputs[1], first_table_row(call, part_rows), begin, end,
-                         mentions);
+    const int64_t count = collect_mentions(t.ids, call.inputs[1], first_table_row(call, part_rows),
+                                           begin, end, mentions);
     int64_t row = begin;
     const auto idle_up_to = [&](int64_t last) {
       const int64_t at = row * t.columns;

@@ -40,7 +40,7 @@ Parts parts_of(const Problem& problem, const graph::ValueType& whole,
 
 int rank_of(const KernelCall& call) { return has_company(call) ? call.step->ranks->rank() : 0; }
 
-// Copies elements [begin, begin + count) of a part; what lies behind the end is 0.
+// Copies elements [begin, begin + count) of a part; what lies after the end is 0.
 template <typename T>
 void copy_piece(const T* whole, const Parts& parts, int64_t part, int64_t begin, int64_t count,
                 T* to) {
@@ -210,7 +210,12 @@ std::unique_ptr<Kernel> make_rank_squares(const Problem& problem) {
   });
 }
 
+std::unique_ptr<Kernel> make_batch_mark(const Problem&) {
+  return kernel_of([](const KernelCall& call) { *data_of<float>(call.outputs[0]) = 0; });
+}
+
 constexpr KernelEntry kEntries[] = {
+    {"batch_mark", make_batch_mark, nullptr, true, true},
     {"rank_part", make_rank_part},
     {"rank_scatter", make_rank_scatter, scatter_scratch},
     {"rank_squares", make_rank_squares},
