@@ -98,6 +98,43 @@ def test_every_stage_gives_the_same_bits(job: WideJob, optimizer: str) -> None:
         assert shared["loss"] == told["loss"]
 
 
+def test_bfloat16(job: WideJob) -> None:
+    alone, _ = job.train(1, "--precision", "bf16")
+    for ranks, stage in ((2, 1), (4, 3)):
+        assert job.train(ranks, "--shard", stage, "--precision", "bf16")[0] == alone
+
+
+def test_a_scaled_loss(job: WideJob) -> None:
+    """Its steps are taken where the norm of all gradients is finite."""
+    adam = {"class_name": "Adam", "config": {"learning_rate": 0.01}}
+    scaled = {"initial_scale": 1024.0, "dynamic_growth_steps": 2, "inner_optimizer": adam}
+    at = job.folder / "wide.json"
+    model = json.loads(at.read_text())
+    model["compile_config"] = {"optimizer": {"class_name": "LossScaleOptimizer", "config": scaled},
+                               "loss": "sparse_categorical_crossentropy"}  # fmt: skip
+    at.write_text(json.dumps(model))
+    begin = job.words.index("--optimizer")
+    del job.words[begin : begin + 2]
+    alone, _ = job.train(1)
+    for ranks, stage in ((2, 1), (4, 2), (4, 3)):
+        assert job.train(ranks, "--shard", stage)[0] == alone
+
+
+def test_state_in_a_file(plimsoll: Path, tmp_path: Path) -> None:
+    """Slots that lie in a spill file are written and read by parts, too."""
+    job = WideJob(plimsoll, tmp_path, units=1331)
+    alone, _ = job.train(1)
+    for stage in (1, 3):
+        planned = job.plan("--ranks", 4, "--shard", stage)
+        limit = planned["smallest_spill_bytes"] + 16 * MEBIBYTE  # the library of the ranks
+        kept = ["--checkpoint", tmp_path / str(stage), "--memory", limit, "--spill", "--lanes", 4]
+        end = ["--epochs", 2, "--output", tmp_path / "end.keras", "--shard", stage]
+        assert job.run(4, *kept, *end, "--steps", 3).returncode == 0
+        done = job.run(4, *kept, *end, "--resume")
+        assert done.returncode == 0, done.stderr
+        assert digest_of(tmp_path / "end.keras") == alone
+
+
 def test_tables_are_sharded_by_rows(job: WideJob) -> None:
     """Adam takes the rows of each part out of the words of all ranks; 4 do not divide 1201."""
     rng = np.random.default_rng(7)

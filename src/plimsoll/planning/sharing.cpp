@@ -1,5 +1,7 @@
 #include "planning/sharing.h"
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +27,7 @@ std::vector<int> stages_of(const layers::Model& model, const layers::CompileOpti
   return stages;
 }
 
-// What is asked of a stage that is not the last one.
+// What is asked of each stage first.
 PlanRequest trial(PlanRequest request) {
   request.own_blocks_only = true;
   request.full_answer = false;
@@ -37,6 +39,18 @@ PlanRequest trial(PlanRequest request) {
 bool fits(const PlannedRun& run, const PlanRequest& request) {
   return run.summary.fits() &&
          (request.limit || run.summary.predicted_process <= guard_without_limit());
+}
+
+// The largest number of any rank's.
+int64_t most_of(Ranks* ranks, int64_t own) {
+  for (int width = 1; ranks != nullptr && width < ranks->count(); width *= 2) {
+    int64_t other = 0;
+    ranks->swap(ranks->rank() ^ width, std::as_bytes(std::span(&own, 1)),
+                std::as_writable_bytes(std::span(&other, 1)));
+    ranks->check();
+    own = std::max(own, other);
+  }
+  return own;
 }
 
 }  // namespace
@@ -57,17 +71,23 @@ PlannedRun plan_shared_run(const layers::Model& model, const layers::CompileOpti
   } else {
     stages = stages_of(model, compile, batches, request);
   }
-  for (size_t i = 0; i + 1 < stages.size(); ++i) {
+  int64_t least = 0;  // of what the ranks need with a stage, the one that needs most
+  for (size_t i = 0; stages.size() > 1 && i < stages.size(); ++i) {
+    PlanRequest tried = trial(request);
+    tried.shard = stages[i];
+    PlannedRun run = plan_run(model, compile, batches, tried);
+    const Bytes smallest = run.summary.smallest_same_bits;
+    if (most_of(ranks, fits(run, tried) ? 0 : 1) == 0) {
+      request.shard = stages[i];
+      // What was left out of the trial is part of a full answer.
+      return request.full_answer ? plan_run(model, compile, batches, request) : std::move(run);
+    }
+    const int64_t needed = most_of(ranks, smallest.count());
+    if (i > 0 && needed >= least) continue;
+    least = needed;
     request.shard = stages[i];
-    PlannedRun run = plan_run(model, compile, batches, trial(request));
-    const bool here = fits(run, request);
-    const bool all = ranks == nullptr ? here : !any_rank(*ranks, !here);
-    if (ranks != nullptr) ranks->check();
-    if (!all) continue;
-    // What was left out of the trial is part of a full answer.
-    return request.full_answer ? plan_run(model, compile, batches, request) : std::move(run);
   }
-  request.shard = stages.back();
+  if (stages.size() == 1) request.shard = stages.front();
   return plan_run(model, compile, batches, request);
 }
 

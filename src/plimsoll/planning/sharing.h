@@ -4,8 +4,9 @@
 //
 // The lowest stage with which every rank's plan fits its own limit, with the kernel set's blocks
 // and without a spill file: what a higher one needs less memory for costs bytes between ranks.
-// Where none does, the highest, with all that a plan may do to fit. All ranks try the stages
-// together.
+// Where none does, the one with which the rank that needs most needs least (weights in parts take
+// samples group by group, which may need more), with all that a plan may do to fit. All ranks try
+// the stages together.
 
 #include <optional>
 

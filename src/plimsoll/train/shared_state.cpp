@@ -125,8 +125,9 @@ HeldPart held_part(const ops::ShardedState& state, int rank, int ranks) {
 void with_whole_state(const StateHolder& holder, bool wanted,
                       const std::function<void(TensorSource&)>& use) {
   if (holder.ranks == nullptr || holder.sharded.empty()) {
+    if (!wanted) return;
     StateSource own(holder.executor, holder.set);
-    if (wanted) use(own);
+    use(own);
     return;
   }
   Ranks& ranks = *holder.ranks;
