@@ -48,7 +48,7 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
         "cpu": ("reference",),
         "onednn": ("cpu",),
     },
-    "backend/reference": {"image": ()},
+    "backend/reference": {"image": (), "ranks": ()},
     "backend/cpu": {
         "simd": (),
         "threads": ("simd",),

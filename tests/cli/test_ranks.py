@@ -1,6 +1,5 @@
 """mpirun -n R plimsoll fit: the bits of one process with as many lanes, each rank its own limit."""
 
-import functools
 import hashlib
 import json
 import os
@@ -9,42 +8,19 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from normalized_network import layer, write_normalized_network
+from ranks_job import Job, skip_without_ranks, under_mpirun
 
 FILE_FAILURE = 6
 INTERRUPTED = 7
-MPIRUN = shutil.which("mpirun.openmpi")
 
 
 @pytest.fixture(autouse=True)
 def launcher(plimsoll: Path) -> None:
-    if MPIRUN is None:
-        pytest.skip("Open MPI's mpirun is not here")
-    if not (plimsoll.parent.parent / "libexec" / "plimsoll" / "plimsoll-openmpi.so").exists():
-        pytest.skip("built without Open MPI's headers")
-    if why := why_not_started():
-        pytest.skip(f"mpirun starts no processes here: {why}")
-
-
-@functools.cache
-def why_not_started() -> str:
-    """Of programs that know nothing of MPI: what a container without a network may not allow."""
-    try:
-        done = subprocess.run(
-            [*under_mpirun(2), "true"], capture_output=True, text=True, timeout=60
-        )
-    except subprocess.TimeoutExpired:
-        return "not within a minute"
-    return done.stderr.strip() if done.returncode != 0 else ""
-
-
-def under_mpirun(ranks: int) -> list[str]:
-    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
-    return [str(MPIRUN), *root, "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+    skip_without_ranks(plimsoll)
 
 
 def ranks_of(run: subprocess.Popen[str]) -> list[int]:
@@ -54,36 +30,6 @@ def ranks_of(run: subprocess.Popen[str]) -> list[int]:
     ranks = [int(line) for line in found.stdout.split()]
     assert len(ranks) == 2
     return ranks
-
-
-class Job:
-    """72 images in batches of 64, the second one of 8, and BatchNormalization."""
-
-    def __init__(self, binary: Path, folder: Path) -> None:
-        self.binary, self.folder = binary, folder
-        self.batch = 64
-        self.words = write_normalized_network(folder, side=16, filters=8)
-
-    def command(self, *more: Any) -> list[str]:
-        words = [self.binary, "fit", *self.words, "--batch", self.batch, "--times", "none",
-                 "--parts", 2, "--threads", 1, *more]  # fmt: skip
-        return [str(word) for word in words]
-
-    def run(self, ranks: int, *more: Any) -> subprocess.CompletedProcess[str]:
-        launcher = under_mpirun(ranks) if ranks > 1 else []
-        return subprocess.run(
-            [*launcher, *self.command(*more)], capture_output=True, text=True, timeout=120
-        )
-
-    def fit(self, ranks: int, *more: Any) -> tuple[str, dict[str, Any]]:
-        """The digest of the weights, and what the run said."""
-        output = self.folder / f"out{ranks}.weights.h5"
-        output.unlink(missing_ok=True)
-        done = self.run(ranks, "--epochs", 3, "--output", output, *more)
-        assert done.returncode == 0, done.stderr
-        told = json.loads(done.stdout)
-        assert told["measured_process_bytes"] <= told["predicted_process_bytes"]
-        return hashlib.sha256(output.read_bytes()).hexdigest(), told
 
 
 @pytest.fixture

@@ -31,6 +31,9 @@ OF_COMMAND = {
     ("plan", "--class-weights"): "weights do not change a plan's question",
     ("predict", "--output"): "Model::predict_to",
     ("fit", "--rank-timeout"): "a launcher's processes are joined by the command alone",
+    ("fit", "--shard"): "a launcher's processes are joined by the command alone",
+    ("plan", "--ranks"): "a launcher's processes are joined by the command alone",
+    ("plan", "--shard"): "a launcher's processes are joined by the command alone",
     ("evaluate", "--rank-timeout"): "a launcher's processes are joined by the command alone",
 }
 # Fields that no command line has: calls of the host's own.

@@ -7,6 +7,33 @@ graph::StateId variable(CaseBuilder& c, const std::string& name, graph::ValueTyp
   return c.builder().state({.name = name, .type = std::move(type)});
 }
 
+Case rank_parts_case() {
+  return {
+      .name = "rank_parts", .build = [](CaseBuilder& c) {
+        // Parts of 8: the second one has a value less.
+        const Attributes halves{{"parts", 2}};
+        const ValueId x = c.constant("x", {Dim::constant(3), Dim::constant(5)});
+        const auto first_of = [&](graph::NodeId node) {
+          return c.builder().graph().node(node).outputs[0];
+        };
+        const graph::NodeId sum = c.builder().add("rank_scatter", "sum", {x}, halves);
+        const ValueId part = c.call("rank_part", {x}, halves);
+        const ValueId after = c.builder().graph().node(sum).outputs[1];
+        const Attributes norm{{"parts", 2}, {"shape", std::vector<int64_t>{3, 5}}, {"factor", 0.5}};
+        const graph::NodeId squares =
+            c.builder().add("rank_squares", "squares", {part, after}, norm);
+        c.builder().output(first_of(squares));
+        Attributes whole{{"parts", 2}, {"shape", std::vector<int64_t>{3, 5}}, {"into", 1}};
+        c.builder().output(
+            first_of(c.builder().add("rank_whole", "whole", {first_of(sum), x}, whole)));
+        whole.set("into", int64_t{0});
+        const ValueId y = c.constant("y", {Dim::batch(), Dim::constant(3)});
+        const ValueId mark = c.call("batch_mark", {y});
+        c.builder().output(
+            first_of(c.builder().add("rank_whole", "again", {first_of(sum), mark}, whole)));
+      }};
+}
+
 }  // namespace
 
 std::vector<Case> state_cases() {
@@ -48,6 +75,7 @@ std::vector<Case> state_cases() {
                  c.builder().add("rank_gather", "third", {y}, {{"samples", 40}});
              c.builder().output(c.builder().mutable_graph().node(third).outputs[0]);
            }},
+      rank_parts_case(),
       {.name = "pack_plain",
        .build =
            [](CaseBuilder& c) {

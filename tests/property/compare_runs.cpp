@@ -79,12 +79,18 @@ class KeepingSink final : public OutputSink {
   Results& results_;
 };
 
-void fill_states(exec::Executor& executor, const graph::ProgramSet& programs) {
+void fill_states(exec::Executor& executor, const graph::ProgramSet& programs,
+                 const HeldParts& held) {
   for (const graph::StateVariable& state : graph::states_of(programs)) {
     std::vector<std::byte> bytes(tensor_bytes(state.type.dtype, state.type.shape, 1).size());
-    const int64_t elements = state.type.shape.element_count(1);
+    int64_t elements = state.type.shape.element_count(1);
+    int64_t first = 0;
+    if (const auto part = held.find(state.name); part != held.end()) {
+      first = part->second.first;
+      elements = std::clamp<int64_t>(part->second.whole - first, 0, elements);
+    }
     for (int64_t i = 0; i < elements; ++i) {
-      float value = spread(static_cast<uint64_t>(i) * 131 + hash_text(state.name));
+      float value = spread(static_cast<uint64_t>(first + i) * 131 + hash_text(state.name));
       if (state.role == graph::StateRole::kOptimizerSlot) value = value * value;
       if (state.role == graph::StateRole::kMovingStatistic) value = value * value + 0.5F;
       if (state.role == graph::StateRole::kHyperparameter) value = 0.0625F;
@@ -98,9 +104,9 @@ void fill_states(exec::Executor& executor, const graph::ProgramSet& programs) {
 
 Results run_programs(const graph::ProgramSet& programs, const plan::Plan& plan,
                      backend::Backend& backend, const std::vector<size_t>& order,
-                     const exec::ExecutorOptions& options, Ranks* ranks) {
+                     const exec::ExecutorOptions& options, Ranks* ranks, const HeldParts& held) {
   exec::Executor executor(programs, plan, backend, options);
-  fill_states(executor, programs);
+  fill_states(executor, programs, held);
   Results results;
   for (size_t run = 0; run < order.size(); ++run) {
     const graph::Program& program = programs.programs[order[run]];

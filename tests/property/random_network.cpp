@@ -326,8 +326,9 @@ class NetworkMaker {
   void add_updates(Random& random, ValueId loss) {
     std::vector<ValueId> targets;
     for (const auto& [state, value] : trainable_) targets.push_back(value);
-    const std::vector<ValueId> gradients = graph::add_gradients(builder_, loss, targets);
+    std::vector<ValueId> gradients = graph::add_gradients(builder_, loss, targets);
     builder_.set_stage(graph::Stage::kUpdate);
+    clip(gradients);
     const int64_t optimizer = random.between(0, 3);
     const ValueId rate = builder_.read(
         slot("learning_rate", {DType::kFloat32, Shape()}, StateRole::kHyperparameter));
@@ -356,6 +357,25 @@ class NetworkMaker {
       const std::vector<ValueId> next = builder_.graph().node(node).outputs;
       builder_.write(groups.mean, next[0]);
       builder_.write(groups.variance, next[1]);
+    }
+  }
+
+  // By the norm of each, or of all, in some networks.
+  void clip(std::vector<ValueId>& gradients) {
+    const bool global = seed_ % 4 == 1;
+    if (!global && seed_ % 4 != 2) return;
+    std::vector<ValueId> squares(gradients.size());
+    ValueId total;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].valid()) continue;
+      squares[i] = builder_.call("sum_squares", "clip/squares", {gradients[i]}, {{"factor", 1.0}});
+      total = total.valid() ? builder_.call("add", "clip/total", {total, squares[i]}) : squares[i];
+    }
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].valid()) continue;
+      gradients[i] = builder_.call("clip_gradient", "clip/clipped",
+                                   {gradients[i], global ? total : squares[i]},
+                                   {{"kind", global ? "global" : "norm"}, {"limit", 0.25}});
     }
   }
 

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <thread>
 
 #include "backend/kernel/backends.h"
 #include "base/error.h"
 #include "graph/ranks.h"
+#include "graph/verify.h"
 #include "ops/fuse/fuse.h"
+#include "ops/fuse/shards.h"
 #include "ops/registry.h"
 #include "plan/search/planner.h"
 #include "plan/validate/validator.h"
@@ -25,6 +28,7 @@ struct Question {
   std::string backend;
   uint64_t seed = 0;
   int64_t lanes = 2;
+  int stage = 0;  // of sharding
 };
 
 graph::ProgramSet fused_network(const Question& question, const backend::Backend& backend) {
@@ -54,6 +58,34 @@ struct RankRun {
   std::string wrong;
   int exchanges = 0;
   Bytes sent;
+  HeldParts held;
+
+  void shard(graph::ProgramSet& programs, int stage, const graph::RankPlace& place) {
+    const ops::ShardOptions options{.ranks = place.count, .stage = stage, .least = 2};
+    const std::vector<ops::ShardedState> sharded = ops::find_sharded_states(programs, options);
+    for (graph::Program& program : programs.programs) {
+      program.graph = ops::insert_shards(program.graph, ops::registry(), sharded, options);
+    }
+    const std::optional<std::string> invalid = graph::verify(programs);
+    if (invalid) throw Error(ErrorKind::kInternal, *invalid);
+    for (const ops::ShardedState& state : sharded) {
+      const int64_t whole = state.whole.shape.element_count(1);
+      held[state.name] = {
+          place.rank * graph::part_shape(state.whole.shape, place.count).element_count(1), whole};
+    }
+  }
+
+  // What this rank has of a result of one process.
+  std::vector<std::byte> part_of(const std::string& name,
+                                 const std::vector<std::byte>& whole) const {
+    const auto part = held.find(name.substr(name.find('/') + 1));
+    if (part == held.end() || !name.starts_with("state/")) return whole;
+    std::vector<std::byte> own(results.at(name).size());
+    const int64_t begin = part->second.first * std::ssize(whole) / part->second.whole;
+    const int64_t there = std::clamp<int64_t>(std::ssize(whole) - begin, 0, std::ssize(own));
+    if (there > 0) std::copy_n(whole.begin() + begin, there, own.begin());
+    return own;
+  }
 
   void run(const Question& question, toys::ThreadMeeting& meeting, const graph::RankPlace& place) {
     try {
@@ -63,6 +95,9 @@ struct RankRun {
         program.graph = ops::insert_rank_sums(program.graph, ops::registry(), program.batch);
         program.share = graph::share_of(program.batch, question.lanes, place);
         program.batch = graph::batch_of(*program.share);
+      }
+      shard(programs, question.stage, place);
+      for (const graph::Program& program : programs.programs) {
         exchanges += static_cast<int>(std::ranges::count_if(
             program.graph.nodes, [](const auto& node) { return node.op->traits().exchanges; }));
       }
@@ -79,8 +114,8 @@ struct RankRun {
       const plan::Validation valid = plan::validate(chosen, programs, backend->catalog());
       if (!valid.ok()) throw Error(ErrorKind::kInternal, valid.message);
       toys::ThreadRanks ranks(meeting, place.rank, place.count);
-      results =
-          run_programs(programs, chosen, *backend, usual_order(programs), {.poison = true}, &ranks);
+      results = run_programs(programs, chosen, *backend, usual_order(programs), {.poison = true},
+                             &ranks, held);
       ranks.check();
       sent = ranks.sent();
     } catch (const std::exception& error) {
@@ -93,15 +128,17 @@ class RanksOfRandomGraphs : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RanksOfRandomGraphs, GiveTheBitsOfOneProcess) {
   int shared = 0;
+  int sharded = 0;
   int refused = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
-    const Question question{GetParam(), seed, seed % 3 == 0 ? 4 : 2};
+    Question question{GetParam(), seed, seed % 3 == 0 ? 4 : 2};
     const auto backend = two_parts(question.backend);
     const graph::ProgramSet alone = fused_network(question, *backend);
     const Results expected = run_programs(alone, plan::naive_plan(alone, backend->catalog()),
                                           *backend, usual_order(alone), {});
     const int most = seed % 2 == 0 ? static_cast<int>(question.lanes) : 2;
     for (int count = 2; count <= most; count *= 2) {
+      question.stage = static_cast<int>(seed / 2 + seed) % (ops::kMostShardStage + 1);
       toys::ThreadMeeting meeting;
       std::vector<RankRun> runs(static_cast<size_t>(count));
       std::vector<std::thread> threads;
@@ -122,13 +159,16 @@ TEST_P(RanksOfRandomGraphs, GiveTheBitsOfOneProcess) {
         for (const auto& [name, bytes] : run.results) {
           // Outputs of samples are the rank's own; the first one is the loss.
           if (!name.ends_with("/0") && !name.starts_with("state/")) continue;
-          ASSERT_TRUE(bytes == expected.at(name)) << "seed " << seed << " " << name;
+          ASSERT_TRUE(bytes == run.part_of(name, expected.at(name)))
+              << "seed " << seed << " stage " << question.stage << " " << name;
         }
+        sharded += static_cast<int>(run.held.size());
       }
       ++shared;
     }
   }
   EXPECT_GT(shared, 30);
+  EXPECT_GT(sharded, 30);
   EXPECT_LT(refused, 10);
 }
 

@@ -23,6 +23,7 @@
 #include "cli/refusal.h"
 #include "run/fitting.h"
 #include "run/run.h"
+#include "run/settings.h"
 #include "train/checkpointer.h"
 
 namespace plimsoll::cli {
@@ -35,6 +36,7 @@ struct FitCommand {
   bool profile = false;
   std::string profile_output;
   double rank_timeout = kRankTimeout;
+  std::string shard = kShardAuto;
 };
 
 std::atomic<run::Run*> running = nullptr;
@@ -74,6 +76,7 @@ class StoppablePrinter final : public Printer {
 run::FitRequest fit_request(const FitCommand& command) {
   run::FitRequest request = command.fit;
   request.settings = settings_of(command.model, command.data.data.set.spill_directory);
+  request.settings.shard = run::parse_shard("--shard", command.shard);
   request.settings.profile = command.profile || !command.profile_output.empty();
   request.data = data_request(command.data);
   request.validation = validation_request(command.data);
@@ -242,6 +245,7 @@ Command add_fit(CLI::App& app, const TypedCommand& typed) {
       ->check(CLI::Range(1, 1000));
   command->add_flag("--resume", options->fit.checkpoint.resume, "Go on from the newest checkpoint");
   add_rank_options(*command, options->rank_timeout);
+  add_shard_option(*command, options->shard);
   command->add_flag("--profile", options->profile, "Print where the time of a step goes");
   command
       ->add_option(

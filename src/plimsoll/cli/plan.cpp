@@ -3,24 +3,30 @@
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
+#include <bit>
 #include <cstdio>
 #include <memory>
 
 #include "base/accounted.h"
+#include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
+#include "cli/rank_output.h"
 #include "cli/rates.h"
 #include "cli/refusal.h"
 #include "cli/typed_command.h"
+#include "graph/lanes.h"
 #include "plan/tree/text.h"
 #include "ranks/ranks.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
 #include "run/run.h"
+#include "run/settings.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -32,6 +38,8 @@ struct PlanCommand {
   std::string output;
   std::string html;
   std::string why;
+  int ranks = 1;
+  std::string shard = kShardAuto;
 };
 
 // Plans that are tried come and go by megabytes: nothing is trained here, so that what is freed may
@@ -45,6 +53,17 @@ void keep_freed_memory() {
 run::FitRequest request_of(const PlanCommand& options) {
   run::FitRequest request;
   request.settings = settings_of(options.model, options.data.data.set.spill_directory);
+  request.settings.shard = run::parse_shard("--shard", options.shard);
+  request.settings.rank_count = options.ranks;
+  if (!std::has_single_bit(static_cast<unsigned>(options.ranks))) {
+    throw Error(ErrorKind::kConfig,
+                fmt::format("--ranks: expected a power of two, received {}.", options.ranks));
+  }
+  if (options.ranks > 1 && !request.settings.plan.empty()) {
+    throw Error(ErrorKind::kConfig,
+                "--plan: expected none beside --ranks, received one of a single process. Leave out "
+                "one of them.");
+  }
   request.data = data_request(options.data);
   request.validation = validation_request(options.data);
   request.validation_split = options.data.validation_split;
@@ -56,8 +75,9 @@ run::FitRequest request_of(const PlanCommand& options) {
 std::string next_step(const PlanCommand& options, const CLI::App& app, const TypedCommand& typed) {
   std::vector<std::string> more;
   if (options.data.data.empty()) more = {"--data", "x.npy", "--labels", "y.npy"};
+  const std::string launcher = options.ranks > 1 ? fmt::format("mpirun -n {} ", options.ranks) : "";
   return std::string("\nto train it") +
-         (more.empty() ? "" : " (x.npy and y.npy stand for your files)") + ":\n  " +
+         (more.empty() ? "" : " (x.npy and y.npy stand for your files)") + ":\n  " + launcher +
          other_command(typed, app, "fit", more) + "\n";
 }
 
@@ -101,6 +121,11 @@ Command add_plan(CLI::App& app, const TypedCommand& typed) {
       ->add_option("--why", options->why,
                    "A layer: what became of each of its values, what that saves and costs")
       ->type_name("LAYER");
+  command
+      ->add_option("--ranks", options->ranks,
+                   "Ranks that share every step, a power of two: the plan is one rank's; default 1")
+      ->check(CLI::Range(1, static_cast<int>(graph::kMostLanes)));
+  add_shard_option(*command, options->shard);
   command->add_option("--output", options->output, "File for the chosen plan as text")
       ->type_name("FILE");
   command->add_option("--html", options->html, "Write a page there")->type_name("FILE");

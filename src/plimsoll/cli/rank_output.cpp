@@ -64,6 +64,16 @@ void add_rank_options(CLI::App& command, double& timeout_seconds) {
       ->check(CLI::Range(0.1, 1e6));
 }
 
+void add_shard_option(CLI::App& command, std::string& stage) {
+  command
+      .add_option(
+          "--shard", stage,
+          "What each rank holds a part of only: 0 nothing, 1 the optimizer's slots, 2 "
+          "gradients that wait for a norm, too, 3 weights, too; default: auto, as little as "
+          "fits")
+      ->type_name("auto|0|1|2|3");
+}
+
 int CommandRanks::end(int code) {
   const bool failed = code != kDone && code != kInterrupted && code != kPassedLimit;
   if (joined_ != nullptr && failed) {

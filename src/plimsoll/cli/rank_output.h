@@ -4,6 +4,7 @@
 // first one has failed by then, which ends all.
 
 #include <memory>
+#include <string>
 
 #include "ranks/ranks.h"
 #include "run/request.h"
@@ -17,6 +18,9 @@ namespace plimsoll::cli {
 // --rank-timeout, in seconds.
 void add_rank_options(CLI::App& command, double& timeout_seconds);
 inline constexpr double kRankTimeout = 60;
+// --shard, as it is spelled.
+void add_shard_option(CLI::App& command, std::string& stage);
+inline constexpr const char* kShardAuto = "auto";
 
 // A command's ranks, from joining to its end; none where it runs alone.
 class CommandRanks {

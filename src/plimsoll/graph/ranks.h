@@ -28,4 +28,10 @@ Share share_of(int64_t samples, int64_t lanes, const RankPlace& place);
 // Samples of that share that are computed: those that it has, or one.
 int64_t batch_of(const Share& share);
 
+// The shape of a rank's part of a value where each of `parts` ranks holds one, in their order: the
+// same on all, and what lies after the value's end is 0. A part has whole rows of a matrix that
+// has many, or as many as it takes for equal parts, and else so many elements.
+Shape part_shape(const Shape& whole, int64_t parts);
+bool has_parts_of_rows(const Shape& whole, int64_t parts);
+
 }  // namespace plimsoll::graph

@@ -64,6 +64,7 @@ void register_norm_constraint(graph::OpRegistry& registry);
 void register_order(graph::OpRegistry& registry);
 void register_pad2d(graph::OpRegistry& registry);
 void register_positive_bits(graph::OpRegistry& registry);
+void register_rank_parts(graph::OpRegistry& registry);
 void register_rank_sum(graph::OpRegistry& registry);
 void register_recurrent(graph::OpRegistry& registry);
 void register_regression_loss(graph::OpRegistry& registry);

@@ -23,6 +23,7 @@ void register_training(graph::OpRegistry& registry) {
   register_initializers(registry);
   register_loss_scale(registry);
   register_positive_bits(registry);
+  register_rank_parts(registry);
   register_rank_sum(registry);
   register_regression_loss(registry);
   register_regularizer(registry);

@@ -138,9 +138,18 @@ Lowered Lowering::lower(const layers::BuiltPrograms& fused, int block_set) const
     }
     made.built.set.programs.push_back({p.name, std::move(packed), p.batch, p.lanes, p.share});
   }
+  if (shared) shard(made);
   const std::optional<std::string> wrong = graph::verify(made.built.set);
   PLIMSOLL_CHECK(!wrong, wrong.value_or(""));
   return made;
+}
+
+void Lowering::shard(Lowered& made) const {
+  const ops::ShardOptions options{.ranks = request_.ranks.count, .stage = request_.shard};
+  made.sharded = ops::find_sharded_states(made.built.set, options);
+  for (graph::Program& program : made.built.set.programs) {
+    program.graph = ops::insert_shards(program.graph, ops::registry(), made.sharded, options);
+  }
 }
 
 std::unique_ptr<backend::Backend> Lowering::make_backend(int block_set) const {

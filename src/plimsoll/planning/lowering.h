@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "backend/kernel/backends.h"
 #include "layers/training/programs.h"
+#include "ops/fuse/shards.h"
 #include "planning/request.h"
 
 namespace plimsoll::planning {
@@ -17,6 +19,8 @@ struct Lowered {
   std::unique_ptr<backend::Backend> backend;
   // Where ranks share steps: what one process would train by, whose fingerprint checkpoints have.
   std::optional<graph::ProgramSet> of_one{};
+  // What they hold in parts, in the programs' state variables.
+  std::vector<ops::ShardedState> sharded{};
 };
 
 // A model's programs, built and fused once for all block sets: those differ in packed weights only.
@@ -45,6 +49,7 @@ class Lowering {
   void share(layers::BuiltPrograms& built, const layers::BatchSizes& batches) const;
   void fuse(layers::BuiltPrograms& built, const layers::BatchSizes& batches) const;
   Lowered lower(const layers::BuiltPrograms& fused, int block_set) const;
+  void shard(Lowered& made) const;
 };
 
 Lowered lower(const layers::Model& model, const layers::CompileOptions& compile,

@@ -92,7 +92,7 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   }
   if (fits != nullptr) {
     run.runnable = make_runnable(std::move(chosen), overhead, request);
-  } else {
+  } else if (request.remedies) {
     tell(request, state + "; planning what else would do");
     summary.refusal->remedies = find_remedies(model, compile, batches, request, summary);
   }

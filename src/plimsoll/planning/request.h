@@ -39,6 +39,7 @@ struct PlanRequest {
   int threads = 0;             // 0: from affinity and quota
   int64_t lanes = 0;           // of the batch (graph/lanes.h), a power of two; 0: one
   graph::RankPlace ranks{};    // who this is of those that share each step
+  int shard = 0;               // what they hold in parts (ops/fuse/shards.h)
   uint64_t seed = 0;
   Bytes exchange{};  // what the library that ranks exchange by has taken of the process
   Bytes given;       // what the process held before, where it is not ours (memory_model.h)
@@ -62,6 +63,7 @@ struct PlanRequest {
   // Whether smallest_feasible and largest_feasible_batch are wanted where the limit is met anyway.
   bool full_answer = true;
   bool own_blocks_only = false;  // no smaller blocks where nothing fits
+  bool remedies = true;          // where nothing fits, what would do is looked for
   bool extends = true;    // where nothing fits, the search goes on with several times the steps
   bool estimate = false;  // whether RunnablePlan::estimates are wanted, for a run that is profiled
   // Called with what is searched for and what has been found so far, whenever that changes. May be

@@ -94,6 +94,9 @@ ProcessOverhead fill_chosen(const SetAnswer& chosen, const PlanRequest& request,
   summary.kernel_parts = catalog.part_count();
   summary.lanes = chosen.lowered.built.set.programs.front().lanes;
   summary.threads = catalog.thread_count();
+  summary.ranks = request.ranks.count;
+  summary.shard = request.shard;
+  summary.sharded_states = static_cast<int64_t>(chosen.lowered.sharded.size());
   const plan::Fits* plan = chosen.fits();
   Bytes state;
   ProcessOverhead overhead = chosen.overhead;

@@ -90,6 +90,9 @@ std::string to_json(const PlanSummary& summary) {
   json["kernel_parts"] = summary.kernel_parts;
   json["lanes"] = summary.lanes;
   json["threads"] = summary.threads;
+  json["ranks"] = summary.ranks;
+  json["shard"] = summary.shard;
+  json["sharded_states"] = summary.sharded_states;
   json["lower_bound_bytes"] = summary.lower_bound.count();
   json["lower_bound_spill_bytes"] = optional_bytes(summary.lower_bound_with_spill);
   json["smallest_feasible_bytes"] = summary.smallest_feasible.count();

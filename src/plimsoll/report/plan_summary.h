@@ -98,9 +98,12 @@ struct PlanSummary {
   int64_t batch_norm_asked = 0;   // samples whose statistics BatchNormalization was to take
   int64_t batch_norm_group = 0;   // the same in these programs; 0: the whole batch's
   int block_set = 0;
-  int kernel_parts = 1;  // into which kernels cut their work
-  int64_t lanes = 1;     // of the batch
-  int threads = 1;       // that run them
+  int kernel_parts = 1;        // into which kernels cut their work
+  int64_t lanes = 1;           // of the batch
+  int threads = 1;             // that run them
+  int ranks = 1;               // that share every step; this is what one of them takes
+  int shard = 0;               // what they hold in parts (ops/fuse/shards.h)
+  int64_t sharded_states = 0;  // so many state variables
 
   Bytes lower_bound;  // without a spill file
   // With one; none: it is not allowed, or nobody needed to know.

@@ -68,6 +68,15 @@ std::string step_time(const PlanSummary& summary) {
          (summary.times_measured ? "kernels measured here" : "estimated") + ")";
 }
 
+std::string ranks_line(const PlanSummary& summary) {
+  if (summary.ranks == 1) return "";
+  const std::string all =
+      fmt::format("ranks: {} share every step, and this is one rank's; ", summary.ranks);
+  if (summary.shard == 0) return all + "each holds all of the state (shard 0)\n";
+  return all + fmt::format("each holds a part of {} of the state's variables (shard {})\n",
+                           summary.sharded_states, summary.shard);
+}
+
 std::string batch_norm_line(const PlanSummary& summary) {
   if (summary.batch_norm_asked == 0) return "";
   const std::string asked = "batch normalization: " + batch_norm_name(summary);
@@ -105,6 +114,7 @@ std::string notes(const PlanSummary& summary) {
     text += "note: " + note + "\n";
   }
   text += batch_norm_line(summary);
+  text += ranks_line(summary);
   if (summary.block_set > 0) {
     text += fmt::format(
         "note: only smaller blocks fit (block set {}): results equal up to rounding, not bit for "

@@ -5,22 +5,26 @@
 // values.
 
 #include <cstdint>
+#include <string>
 
 #include "base/ranks.h"
-#include "base/tensor_io.h"
 #include "train/checkpoint.h"
+#include "train/session.h"
 
 namespace plimsoll::run {
 
 struct SharedRun {
   train::CheckpointHead head;
+  int shard = 0;          // the stage of sharding
+  std::string files;      // that all ranks take part in writing, in words
   int64_t evaluated = 0;  // samples
   int64_t epochs = 0;
   int64_t steps = 0;
 };
 void expect_equal_runs(Ranks& ranks, const SharedRun& run);
 
-// The state that begins after so many steps. Reads all of it.
-void expect_equal_state(Ranks& ranks, TensorSource& state, int64_t steps);
+// The state that begins after so many steps. Reads all that every rank holds; of what each has a
+// part of, what there is in `from`, where the state was taken from (null: nowhere).
+void expect_equal_state(Ranks& ranks, train::Session& session, TensorSource* from, int64_t steps);
 
 }  // namespace plimsoll::run

@@ -43,6 +43,7 @@ void check(const FitRequest& request) {
 Fitting::Fitting(Run& run, const FitRequest& request, Listener& listener)
     : run_(run), request_(request), listener_(listener) {
   const Ranks* const ranks = request_.settings.ranks;
+  keeps_best_ = !request_.callbacks.keep_best.empty();
   if (ranks == nullptr) return;
   request_.follow_limits = false;  // a limit that changes is one rank's
   request_.take_signal = false;
@@ -103,16 +104,18 @@ void Fitting::open_callbacks() {
   if (asked.reduce_on_plateau) {
     options.plateau = train::parse_reduce_on_plateau(*asked.reduce_on_plateau);
   }
-  if (!request_.checkpoint.folder.empty() && leads_) {
+  options.writes = leads_;
+  if (!request_.checkpoint.folder.empty()) {
     options.best_path = request_.checkpoint.folder + "/best.ckpt";
   }
   options.spill_directory = request_.settings.spill_directory;
   options.say = [this](const std::string& text) { listener_.notice(text); };
-  if (!asked.keep_best.empty()) {
+  if (keeps_best_) {
     options.on_best = [this](train::Session& best) {
       const MemoryTag tag(MemoryPart::kFiles);
-      formats::save_model(request_.callbacks.keep_best, run_.model(), &*run_.compile_,
-                          *best.state());
+      best.with_whole_state(leads_, [this](TensorSource& state) {
+        formats::save_model(request_.callbacks.keep_best, run_.model(), &*run_.compile_, state);
+      });
     };
   }
   if (options.any()) callbacks_ = std::make_unique<train::Callbacks>(std::move(options), session());
@@ -230,9 +233,9 @@ FitResult Fitting::finish(train::History history) {
   if (request_.ends_training && !history.interrupted) session().take_averages();
   if (callbacks_ && !history.interrupted) callbacks_->finish(session());
   result.ended_early = callbacks_ && callbacks_->state().stopped;
-  if (!request_.output.empty()) {
-    run_.save_or_elsewhere(request_.output, request_.settings.spill_directory);
-  }
+  session().with_whole_state(!request_.output.empty(), [&](TensorSource& state) {
+    run_.save_or_elsewhere(request_.output, request_.settings.spill_directory, state);
+  });
   report::RunSummary& summary = result.summary;
   summary.steps = history.steps;
   summary.stopped = history.interrupted;
@@ -258,6 +261,19 @@ void Fitting::open_logs(const report::PlanSummary& plan, const train::Position& 
                                  session(), listener_);
 }
 
+void Fitting::expect_equal_plans(const train::Session& planned) const {
+  if (request_.settings.ranks == nullptr) return;
+  SharedRun shared;
+  shared.head = planned.describe(data_.rows.train, shuffle());
+  shared.shard = planned.summary().shard;
+  shared.files = (checkpoints_ ? std::string("checkpoints") : std::string("no checkpoints")) +
+                 (keeps_best_ ? ", the best model" : "");
+  shared.evaluated = data_.rows.evaluate;
+  shared.epochs = request_.epochs;
+  shared.steps = request_.steps.value_or(0);
+  expect_equal_runs(*request_.settings.ranks, shared);
+}
+
 FitResult Fitting::run() {
   check(request_);
   open_checkpoints();
@@ -265,12 +281,7 @@ FitResult Fitting::run() {
   if (request_.settings.ranks != nullptr) any_rank(*request_.settings.ranks, false);
   open_data();
   auto session_made = run_.prepare(key_, listener_);
-  if (request_.settings.ranks != nullptr) {
-    expect_equal_runs(
-        *request_.settings.ranks,
-        {(session_made ? *session_made : session()).describe(data_.rows.train, shuffle()),
-         data_.rows.evaluate, request_.epochs, request_.steps.value_or(0)});
-  }
+  expect_equal_plans(session_made ? *session_made : session());
   const report::PlanSummary plan = describe(session_made ? *session_made : session());
   listener_.begin(plan);
   if (session_made) {
@@ -283,7 +294,8 @@ FitResult Fitting::run() {
   train::Position start;
   if (checkpoints_) start = checkpoints_->restore(session(), data_.rows.train, shuffle());
   if (request_.settings.ranks != nullptr) {
-    expect_equal_state(*request_.settings.ranks, *session().state(), start.steps);
+    TensorSource* const from = start.steps == 0 ? run_.store_.source() : nullptr;
+    expect_equal_state(*request_.settings.ranks, session(), from, start.steps);
   }
   open_logs(plan, start);
   return finish(train(options(start)));

@@ -34,6 +34,8 @@ class Fitting {
   void go_on(int64_t steps);
   void plan_anew(Bytes limit, const train::Position& position);
   FitResult finish(train::History history);
+  // Of ranks.
+  void expect_equal_plans(const train::Session& planned) const;
   train::Session& session() const { return *run_.session_; }
   data::Shuffle shuffle() const { return data::parse_shuffle(request_.shuffle); }
 
@@ -46,6 +48,7 @@ class Fitting {
   std::unique_ptr<train::Callbacks> callbacks_;
   std::unique_ptr<Logs> logs_;
   bool leads_ = true;          // writes files and tells; of ranks, the first one
+  bool keeps_best_ = false;    // the model after its best epoch, whoever writes it
   bool passed_limit_ = false;  // of a session before this one
 };
 

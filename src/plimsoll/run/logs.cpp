@@ -9,14 +9,14 @@ namespace plimsoll::run {
 namespace {
 
 // Under the names that Keras's callback gives them.
-void write_histograms(report::EventFile& events, int64_t epoch, train::Session& session) {
-  const std::unique_ptr<TensorSource> state = session.state();
+void write_histograms(report::EventFile& events, int64_t epoch, const train::Session& session,
+                      TensorSource& state) {
   const std::vector<graph::StateVariable> all = graph::states_of(session.programs().set);
   for (size_t i = 0; i < all.size(); ++i) {
     const bool weight = all[i].role == graph::StateRole::kWeight ||
                         all[i].role == graph::StateRole::kMovingStatistic;
     if (!weight || all[i].type.dtype != DType::kFloat32) continue;
-    events.histogram(epoch, all[i].name + "/histogram", report::make_histogram(*state, i));
+    events.histogram(epoch, all[i].name + "/histogram", report::make_histogram(state, i));
   }
 }
 
@@ -81,12 +81,14 @@ void Logs::epoch(const train::EpochResult& result, train::Session& session) {
   if (csv_) {
     attempt(csv_ended_, [&] { csv_->epoch(result.epoch, result.metrics, result.seconds); });
   }
-  if (!events_) return;
-  const train::Metrics scalars = with_memory(result, session.memory());
-  attempt(events_ended_, [&] {
-    events_->scalars(result.epoch, scalars);
-    const int64_t every = request_.histogram_every;
-    if (every > 0 && result.epoch % every == 0) write_histograms(*events_, result.epoch, session);
+  if (events_) {
+    const train::Metrics scalars = with_memory(result, session.memory());
+    attempt(events_ended_, [&] { events_->scalars(result.epoch, scalars); });
+  }
+  const int64_t every = request_.histogram_every;
+  const bool due = events_ && every > 0 && result.epoch % every == 0;
+  session.with_whole_state(due, [&](TensorSource& state) {
+    attempt(events_ended_, [&] { write_histograms(*events_, result.epoch, session, state); });
   });
 }
 

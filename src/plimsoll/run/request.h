@@ -62,6 +62,9 @@ struct Settings {
   // They outlive the run.
   Ranks* ranks = nullptr;
   Bytes exchange{};
+  // What they hold in parts (ops/fuse/shards.h); none: as little as fits on all of them.
+  std::optional<int> shard;
+  int rank_count = 0;  // plan alone: made for one of so many ranks, which are not here
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };

@@ -15,6 +15,7 @@
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"
 #include "layers/training/batch_norm_groups.h"
+#include "planning/sharing.h"
 #include "run/equal_ranks.h"
 #include "run/fitting.h"
 #include "run/settings.h"
@@ -161,6 +162,7 @@ planning::PlannedRun Run::plan(const FitRequest& asked, const std::string& why,
   layers::CompileOptions compile = with_precision(need_compile("plan"), settings);
   planning::PlanRequest request = plan_request(settings);
   request.why = why;
+  if (settings.rank_count > 1) request.ranks.count = settings.rank_count;
   request.tell = [&](const std::string& what) { listener.planning(what); };
   planning::RowCounts rows;
   rows.train = settings.batch;
@@ -180,7 +182,8 @@ planning::PlannedRun Run::plan(const FitRequest& asked, const std::string& why,
   const layers::BatchSizes batches = planning::batch_sizes(settings.batch, rows);
   layers::check_stateful(model_, batches);
   listener.planning(planning::searching(settings.memory));
-  planning::PlannedRun planned = planning::plan_run(model_, compile, batches, request);
+  planning::PlannedRun planned =
+      planning::plan_shared_run(model_, compile, batches, request, settings.shard, nullptr);
   listener.planned();
   planned.summary.data = description;
   return planned;
@@ -276,9 +279,11 @@ Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
   const auto session = make_session(compile, key, listener);
   session->initialize(store_.source());
   if (settings.ranks != nullptr) {
-    expect_equal_runs(*settings.ranks,
-                      {session->describe(0, data::Shuffle::kNone), key.rows.evaluate, 0, 0});
-    expect_equal_state(*settings.ranks, *session->state(), 0);
+    SharedRun shared;
+    shared.head = session->describe(0, data::Shuffle::kNone);
+    shared.evaluated = key.rows.evaluate;
+    expect_equal_runs(*settings.ranks, shared);
+    expect_equal_state(*settings.ranks, *session, nullptr, 0);
   }
   keep_initial(*session);
   Evaluation result;
@@ -490,22 +495,26 @@ void Run::set_weight(const std::string& name, std::span<const std::byte> bytes) 
 void Run::save(const std::string& path) {
   const MemoryTag tag(MemoryPart::kFiles);
   formats::check_output_name(path);
-  const layers::CompileOptions* compile = compile_ ? &*compile_ : nullptr;
   NoTensors none;  // a structure needs no weights
-  TensorSource& tensors = path.ends_with(".json") ? static_cast<TensorSource&>(none) : state();
+  write_model(path, path.ends_with(".json") ? static_cast<TensorSource&>(none) : state());
+}
+
+void Run::write_model(const std::string& path, TensorSource& tensors) const {
+  const layers::CompileOptions* compile = compile_ ? &*compile_ : nullptr;
   formats::save_model(path, model_, compile, tensors);
 }
 
-void Run::save_or_elsewhere(const std::string& path, const std::string& spill_directory) {
+void Run::save_or_elsewhere(const std::string& path, const std::string& spill_directory,
+                            TensorSource& tensors) const {
   try {
-    save(path);
+    write_model(path, tensors);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kIo) throw;
     std::string other =
         fmt::format("/plimsoll-{}-{}", ::getpid(), std::filesystem::path(path).filename().string());
     try {
       other.insert(0, choose_spill_folder(spill_directory));
-      save(other);
+      write_model(other, tensors);
     } catch (const Error&) {
       throw error;
     }

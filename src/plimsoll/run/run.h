@@ -132,9 +132,10 @@ class Run {
 
   // Writes the model as it is now (formats/model_file.h).
   void save(const std::string& path);
-  // Where the file cannot be written it is written to the folder for spill files (empty: the first
-  // that will do), and the error (kIo) says where.
-  void save_or_elsewhere(const std::string& path, const std::string& spill_directory);
+  // The same with this state. Where the file cannot be written it is written to the folder for
+  // spill files (empty: the first that will do), and the error (kIo) says where.
+  void save_or_elsewhere(const std::string& path, const std::string& spill_directory,
+                         TensorSource& tensors) const;
   // The weights where they are now, made where there were none; valid until the next call.
   TensorSource& state();
   // There is a tensor of that name and size.
@@ -203,6 +204,7 @@ class Run {
   // Moves the state from the session to the store and ends the session.
   void park(bool with_metrics = false, const std::string& folder = "");
   void ensure_state();
+  void write_model(const std::string& path, TensorSource& tensors) const;
   void keep_initial(train::Session& session);
 
   layers::Model model_;

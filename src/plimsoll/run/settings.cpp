@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
+#include "ops/fuse/shards.h"
 
 namespace plimsoll::run {
 namespace {
@@ -60,6 +61,16 @@ std::optional<double> parse_slowdown(const std::string& option, std::string_view
   return factor;
 }
 
+std::optional<int> parse_shard(const std::string& option, const std::string& text) {
+  if (text == "auto") return std::nullopt;
+  for (int stage = 0; stage <= ops::kMostShardStage; ++stage) {
+    if (text == std::to_string(stage)) return stage;
+  }
+  throw Error(ErrorKind::kConfig, option + ": expected auto or a stage from 0 to " +
+                                      std::to_string(ops::kMostShardStage) + ", received \"" +
+                                      text + "\".");
+}
+
 planning::PlanRequest plan_request(const Settings& settings) {
   constexpr int64_t kMostPlanBytes = int64_t{1} << 28;
   planning::PlanRequest request;
@@ -93,6 +104,7 @@ train::SessionOptions session_options(const Settings& settings) {
   train::SessionOptions session;
   session.batch = settings.batch;
   session.ranks = settings.ranks;
+  session.shard = settings.shard;
   session.plan = plan_request(settings);
   session.profile = settings.profile;
   session.whole_process = settings.whole_process;

@@ -21,6 +21,9 @@ std::optional<Bytes> parse_spill_limit(const std::string& option, const std::str
 // "1.5x" or "1.5": a factor from 1 on (kConfig).
 std::optional<double> parse_slowdown(const std::string& option, std::string_view text);
 
+// "auto" (none), or the number of a stage of sharding.
+std::optional<int> parse_shard(const std::string& option, const std::string& text);
+
 // Reads the saved plan's file, where one is named (kIo).
 planning::PlanRequest plan_request(const Settings& settings);
 train::SessionOptions session_options(const Settings& settings);

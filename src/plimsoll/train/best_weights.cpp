@@ -42,12 +42,12 @@ class PackedTensors final : public TensorSource {
 
 }  // namespace
 
-BestWeights::BestWeights(std::string path, std::string spill_directory)
-    : path_(std::move(path)), spill_directory_(std::move(spill_directory)) {}
+BestWeights::BestWeights(std::string path, std::string spill_directory, bool writes)
+    : path_(std::move(path)), spill_directory_(std::move(spill_directory)), writes_(writes) {}
 
 void BestWeights::save(TensorSource& state, int64_t epoch) {
   const MemoryTag tag(MemoryPart::kFiles);
-  if (path_.empty()) {
+  if (!writes_path()) {
     save_unlinked(state);
   } else {
     formats::save_checkpoint(path_, layers::Config::Object{{"epoch", epoch}}, "", state);
@@ -76,10 +76,10 @@ void BestWeights::save_unlinked(TensorSource& state) {
 
 std::unique_ptr<TensorSource> BestWeights::load(int64_t epoch) const {
   const MemoryTag tag(MemoryPart::kFiles);
-  if (path_.empty()) {
-    if (file_ == nullptr || epoch_ != epoch) return nullptr;
+  if (!writes_path() && file_ != nullptr && epoch_ == epoch) {
     return std::make_unique<PackedTensors>(file_, infos_);
   }
+  if (path_.empty()) return nullptr;
   std::error_code ignored;
   if (!std::filesystem::exists(path_, ignored)) return nullptr;
   try {

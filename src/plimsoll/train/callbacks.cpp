@@ -101,7 +101,8 @@ ReduceOnPlateau parse_reduce_on_plateau(std::string_view text) {
 }
 
 Callbacks::Callbacks(CallbackOptions options, const Session& session)
-    : options_(std::move(options)), best_(options_.best_path, options_.spill_directory) {
+    : options_(std::move(options)),
+      best_(options_.best_path, options_.spill_directory, options_.writes) {
   if (!options_.plateau || session.learning_rate()) return;
   throw Error(
       ErrorKind::kConfig,
@@ -170,7 +171,10 @@ bool Callbacks::end_epoch(Session& session, const EpochResult& result) {
     state_.best_epoch = result.epoch;
     state_.wait = 0;
     if (options_.early_stopping && options_.early_stopping->restore_best) {
-      best_.save(*session.state(), result.epoch);
+      // A file for a run that goes on has all of the state; others what this rank holds of it.
+      const bool file = best_.writes_path();
+      session.with_whole_state(file, [&](TensorSource& whole) { best_.save(whole, result.epoch); });
+      if (!file) best_.save(*session.state(), result.epoch);
     }
     if (options_.on_best) options_.on_best(session);
   }

@@ -47,6 +47,7 @@ struct CallbackOptions {
   std::optional<EarlyStopping> early_stopping;
   std::optional<ReduceOnPlateau> plateau;
   std::string best_path;        // of the best weights' file; "": an unlinked one
+  bool writes = true;           // false: another rank writes files
   std::string spill_directory;  // for that
   // Called when an epoch is better than all before it; may be empty.
   std::function<void(Session&)> on_best;

@@ -124,16 +124,16 @@ void Checkpointer::pass(Session& session, const Position& position, bool epoch_e
       (epoch_ended && schedule.epochs > 0 && epochs_passed_ % schedule.epochs == 0) ||
       (!epoch_ended && schedule.steps > 0 && position.steps % schedule.steps == 0) ||
       (schedule.seconds > 0 && SteadyClock().seconds() - last_seconds_ >= schedule.seconds);
-  if (due) try_write(session, position);
+  if (due || !session.sharded().empty()) try_write(session, position, due);
 }
 
 bool Checkpointer::finish(Session& session, const Position& position) {
-  return try_write(session, position);
+  return try_write(session, position, true);
 }
 
-bool Checkpointer::try_write(Session& session, const Position& position) {
+bool Checkpointer::try_write(Session& session, const Position& position, bool due) {
   try {
-    write(session, position);
+    write(session, position, due);
     return true;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kIo) throw;
@@ -144,13 +144,17 @@ bool Checkpointer::try_write(Session& session, const Position& position) {
   }
 }
 
-void Checkpointer::write(Session& session, const Position& position) {
-  if (!options_.writes || written_ == position) return;
+// Ranks that hold parts of the state all come here; the first one knows whether it is time.
+void Checkpointer::write(Session& session, const Position& position, bool due) {
   const MemoryTag tag(MemoryPart::kFiles);
-  CheckpointHead head = head_;
-  head.position = position;
-  if (callbacks_ != nullptr) head.callbacks = callbacks_->state();
-  folder_.write(head, plan::print(session.plan(), session.programs().set), *session.state());
+  const bool wanted = due && options_.writes && written_ != position;
+  session.with_whole_state(wanted, [&](TensorSource& state) {
+    CheckpointHead head = head_;
+    head.position = position;
+    if (callbacks_ != nullptr) head.callbacks = callbacks_->state();
+    folder_.write(head, plan::print(session.plan(), session.programs().set), state);
+  });
+  if (!wanted) return;
   written_ = position;
   last_seconds_ = SteadyClock().seconds();
 }

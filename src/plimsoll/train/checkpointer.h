@@ -23,7 +23,7 @@ struct CheckpointOptions {
   CheckpointSchedule schedule;
   int keep = 3;
   bool resume = false;  // without it a folder that holds checkpoints is refused
-  bool writes = true;   // false: another rank does
+  bool writes = true;   // false: another rank does, with what this one holds of the state
 };
 
 // kConfig: the folder holds a run, and nobody asked to go on with it.
@@ -62,8 +62,8 @@ class Checkpointer {
   bool finish(Session& session, const Position& position);
 
  private:
-  void write(Session& session, const Position& position);
-  bool try_write(Session& session, const Position& position);
+  void write(Session& session, const Position& position, bool due);
+  bool try_write(Session& session, const Position& position, bool due);
 
   CheckpointOptions options_;
   std::function<void(const std::string&)> say_;

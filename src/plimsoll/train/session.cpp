@@ -22,6 +22,7 @@
 #include "report/units.h"
 #include "train/profile.h"
 #include "train/session_streams.h"
+#include "train/shared_state.h"
 #include "train/step_seconds.h"
 
 namespace plimsoll::train {
@@ -73,8 +74,9 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
     : options_(options) {
   const layers::BatchSizes batches = planning::batch_sizes(options.batch, rows);
   layers::check_stateful(model, batches);
-  planning::PlannedRun planned = planning::plan_run(
-      model, compile, batches, plan_request(options, data, Bytes(held_by_sessions.load())));
+  planning::PlannedRun planned = planning::plan_shared_run(
+      model, compile, batches, plan_request(options, data, Bytes(held_by_sessions.load())),
+      options.shard, options.ranks);
   options_.plan.tell = {};  // whoever listened listens while it is planned
   if (!planned.runnable) throw DoesNotFit(std::move(planned.summary));
   summary_ = std::move(planned.summary);
@@ -132,9 +134,7 @@ void Session::initialize(TensorSource* weights) {
   if (has_whole_state(weights)) {
     reset_metrics();
   } else {
-    backend::StepContext context;
-    context.seed = options_.plan.seed;
-    executor_->run(program_for("initialize", 0), context, nullptr, nullptr);
+    run_without_batch("initialize");
   }
   if (weights != nullptr) take_state(*weights);
   start_slots(weights);
@@ -152,15 +152,22 @@ void Session::start_slots(TensorSource* weights) {
   for (const graph::StateVariable& state : program->graph.states) {
     if (state.role == graph::StateRole::kOptimizerSlot && is_given(state)) return;
   }
+  run_without_batch("slots");
+}
+
+void Session::run_without_batch(const char* program) {
   backend::StepContext context;
   context.seed = options_.plan.seed;
-  executor_->run(program_for("slots", 0), context, nullptr, nullptr);
+  context.step = step_;
+  context.ranks = options_.ranks;
+  executor_->run(program_for(program, 0), context, nullptr, nullptr);
+  if (options_.ranks != nullptr) options_.ranks->check();
 }
 
 void Session::take_averages() {
   const std::vector<graph::Program>& all = programs().set.programs;
   if (std::ranges::find(all, "averages", &graph::Program::name) == all.end()) return;
-  executor_->run(program_for("averages", 0), {}, nullptr, nullptr);
+  run_without_batch("averages");
 }
 
 void Session::take_state(TensorSource& tensors) {
@@ -207,16 +214,29 @@ void Session::take_changed(TensorSource& tensors) {
 
 void Session::take(TensorSource& tensors, size_t index, const graph::StateVariable& state) {
   const TensorInfo& info = tensors.tensors()[index];
-  if (state.type.dtype != info.dtype || state.type.shape.at(1) != info.shape) {
-    throw Error(
-        ErrorKind::kModel,
-        fmt::format("[{}] expected {} {}, received {} {}. The weights belong to another model.",
-                    info.name, to_string(state.type.dtype), to_string(state.type.shape),
-                    to_string(info.dtype), to_string(fixed_shape(info.shape))));
+  const auto sharded = std::ranges::find(run_.lowered.sharded, info.name, &ops::ShardedState::name);
+  const auto is_type = [&](const graph::ValueType& type) {
+    return type.dtype == info.dtype && type.shape.at(1) == info.shape;
+  };
+  HeldPart part{0, tensor_bytes(state.type.dtype, state.type.shape, 1).count()};
+  if (!is_type(state.type)) {
+    const bool whole = sharded != run_.lowered.sharded.end();
+    const graph::ValueType& type = whole ? sharded->whole : state.type;
+    if (!is_type(type)) {
+      throw Error(
+          ErrorKind::kModel,
+          fmt::format("[{}] expected {} {}, received {} {}. The weights belong to another model.",
+                      info.name, to_string(type.dtype), to_string(type.shape),
+                      to_string(info.dtype), to_string(fixed_shape(info.shape))));
+    }
+    part = held_part(*sharded, options_.plan.ranks.rank, options_.plan.ranks.count);
   }
   const auto place = std::ranges::find(run_.plan.states, info.name, &plan::StatePlacement::name);
   if (place->space == plan::Space::kState) {
-    tensors.read(index, 0, executor_->state(info.name));
+    const std::span<std::byte> memory = executor_->state(info.name);
+    const auto held = static_cast<size_t>(part.bytes);
+    tensors.read(index, part.first, memory.first(held));
+    std::ranges::fill(memory.subspan(held), std::byte{0});
     return;
   }
   // From file to file, never whole in memory.
@@ -224,43 +244,13 @@ void Session::take(TensorSource& tensors, size_t index, const graph::StateVariab
   for (int64_t at = 0; at < place->bytes.count();) {
     const auto left = static_cast<size_t>(place->bytes.count() - at);
     const std::span<std::byte> piece(buffer.data(), std::min(buffer.size(), left));
-    tensors.read(index, at, piece);
+    const auto held = std::clamp<int64_t>(part.bytes - at, 0, std::ssize(piece));
+    const std::span<std::byte> there = piece.first(static_cast<size_t>(held));
+    if (held > 0) tensors.read(index, part.first + at, there);
+    std::ranges::fill(piece.subspan(there.size()), std::byte{0});
     executor_->write_state(info.name, at, piece);
     at += std::ssize(piece);
   }
-}
-
-planning::DataOpening opening_of(const data::Dataset& dataset, const data::Dataset* validation) {
-  planning::DataOpening opening{dataset.opening_peak, dataset.opened_bytes()};
-  if (validation == nullptr) return opening;
-  opening.held += validation->opened_bytes();
-  opening.peak = max(opening.peak, dataset.held_bytes() + validation->opening_peak);
-  return opening;
-}
-
-std::vector<data::InputBinding> bindings_of(const std::vector<layers::ProgramInput>& inputs) {
-  std::vector<data::InputBinding> bindings;
-  std::array<int, 3> next{};
-  for (const layers::ProgramInput& input : inputs) {
-    data::InputBinding binding;
-    binding.role = static_cast<data::InputBinding::Role>(input.role);
-    binding.index = next[static_cast<size_t>(input.role)]++;
-    binding.name = input.name;
-    binding.dtype = input.dtype;
-    binding.row_elements = input.shape.elements_per_sample();
-    binding.class_count = input.class_count;
-    binding.ignored_class = input.ignored_class;
-    if (input.role != layers::InputRole::kSampleWeight) {
-      const std::vector<int64_t> shape = input.shape.at(1);
-      binding.sample_shape.emplace(shape.begin() + 1, shape.end());
-    }
-    for (const layers::IndexBound& bound : input.bounds) {
-      binding.bounds.push_back(
-          {bound.begin, bound.end, bound.row_count, bound.table, bound.step, bound.count});
-    }
-    bindings.push_back(std::move(binding));
-  }
-  return bindings;
 }
 
 data::BatchSource Session::bind(data::Dataset& dataset,
@@ -427,12 +417,7 @@ double Session::run_rows(const char* program, data::Dataset& dataset, int64_t fi
   return sink.loss();
 }
 
-void Session::run_apply() {
-  backend::StepContext context;
-  context.seed = options_.plan.seed;
-  context.step = step_;
-  executor_->run(program_for("apply", 0), context, nullptr, nullptr);
-}
+void Session::run_apply() { run_without_batch("apply"); }
 
 void Session::read_state(const std::string& name, std::span<std::byte> destination) const {
   executor_->read_state(name, 0, destination);
@@ -647,6 +632,11 @@ void Session::restore(TensorSource& tensors, int64_t steps) {
     take(tensors, static_cast<size_t>(found - infos.begin()), variable);
   }
   step_ = steps;
+}
+
+void Session::with_whole_state(bool wanted, const std::function<void(TensorSource&)>& use) {
+  train::with_whole_state({*executor_, programs().set, run_.lowered.sharded, options_.ranks},
+                          wanted, use);
 }
 
 std::unique_ptr<TensorSource> Session::state() {

@@ -26,7 +26,7 @@
 #include "data/dataset.h"
 #include "exec/executor.h"
 #include "layers/training/programs.h"
-#include "planning/planning.h"
+#include "planning/sharing.h"
 #include "report/profile.h"
 #include "report/progress.h"
 #include "train/checkpoint.h"
@@ -38,10 +38,10 @@ struct SessionOptions {
   int64_t batch = 32;
   // The limit, kernels, and how far the search goes; what it says of data is not used.
   planning::PlanRequest plan{};
-  // Who shares every step with this process, as plan.ranks says; null: nobody. It outlives the
-  // session.
+  // Who shares every step with this process, as plan.ranks says; null: nobody. It outlives this.
   Ranks* ranks = nullptr;
-  bool profile = false;  // measure every step of the plan
+  std::optional<int> shard{};  // what they hold in parts; none: as little as fits (sharing.h)
+  bool profile = false;        // measure every step of the plan
   // Whether what the process took before counts towards the limit too, or only what it takes from
   // now on (limit_check.h).
   bool whole_process = false;
@@ -118,8 +118,7 @@ struct MemoryReport {
 
 class Session {
  public:
-  // Throws kBudget with the numbers of the answer where
-  // the limit cannot be met.
+  // Throws kBudget with the numbers of the answer where the limit cannot be met.
   Session(const layers::Model& model, const layers::CompileOptions& compile,
           const SessionOptions& options, const planning::RowCounts& rows,
           const planning::DataMemory& data);
@@ -180,8 +179,11 @@ class Session {
   std::vector<std::byte> save_metrics() const;
   void restore_metrics(std::span<const std::byte> saved);
 
-  // The state as named tensors, read straight from the arena.
+  // The state as named tensors, read straight from the arena: what this rank holds of it.
   std::unique_ptr<TensorSource> state();
+  // All of it, for the first rank where that wants it (shared_state.h); all ranks call it.
+  void with_whole_state(bool wanted, const std::function<void(TensorSource&)>& use);
+  const std::vector<ops::ShardedState>& sharded() const { return run_.lowered.sharded; }
   MemoryReport memory() const;
   // Beside the engine: the arena, structures, data.
   Bytes held() const { return held_; }
@@ -197,8 +199,7 @@ class Session {
 
  private:
   void check_limit(bool closely) const;
-  // What follows every run of a program.
-  void end_run() const;
+  void end_run() const;  // what follows every run of a program
   data::BatchSource bind(data::Dataset& dataset, const std::vector<layers::ProgramInput>& inputs,
                          data::Shuffle shuffle) const;
   size_t program_for(const char* name, int64_t rows) const;
@@ -225,6 +226,7 @@ class Session {
     std::span<const std::byte> memory;  // empty: it lies in the spill file
   };
   const std::map<std::string, KnownState, std::less<>>& states_by_name();
+  void run_without_batch(const char* program);
   double run_step(data::BatchSource& batches, int64_t epoch, int64_t index, const char* program,
                   bool training);
   void run_program(size_t index, backend::StepContext context, InputSource& batch,

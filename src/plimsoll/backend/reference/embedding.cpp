@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/kernel/part_rows.h"
 #include "backend/reference/labels.h"
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
@@ -191,6 +192,7 @@ std::unique_ptr<Kernel> make_adam_rows(const Problem& problem) {
   const double beta_2 = attributes.get_double("beta_2");
   const double epsilon = attributes.get_double("epsilon");
   const double decay = attributes.get_double("weight_decay", 0.0);
+  const int64_t part_rows = attributes.get_int("part_rows", 0);
   const int64_t mention_bytes = mention_bytes_of(problem);
   return for_float(problem.inputs[0].dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -205,8 +207,8 @@ std::unique_ptr<Kernel> make_adam_rows(const Problem& problem) {
                                 static_cast<T>(epsilon), static_cast<T>(decay) * lr};
       auto* mentions = reinterpret_cast<Mention*>(call.scratch);
       T* sums = reinterpret_cast<T*>(call.scratch + mention_bytes);
-      const int64_t count =
-          collect(call.inputs[1], call.inputs[2], ids, call.begin[0], table.dims[0], mentions);
+      const int64_t count = collect(call.inputs[1], call.inputs[2], ids,
+                                    first_table_row(call, part_rows), table.dims[0], mentions);
       int64_t next = 0;
       for (int64_t row = 0; row < table.dims[0]; ++row) {
         const bool read = next < count && mentions[next].row == row;

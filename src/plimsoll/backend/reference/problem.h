@@ -75,6 +75,7 @@ std::span<const KernelEntry> norm_groups_kernels();
 std::span<const KernelEntry> norm_kernels();
 std::span<const KernelEntry> optimizer_kernels();
 std::span<const KernelEntry> pool_kernels();
+std::span<const KernelEntry> rank_part_kernels();
 std::span<const KernelEntry> rank_sum_kernels();
 std::span<const KernelEntry> recurrent_kernels();
 std::span<const KernelEntry> sequence_kernels();

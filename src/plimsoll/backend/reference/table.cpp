@@ -39,6 +39,7 @@ const KernelEntry* find_kernel(std::string_view op) {
                                norm_kernels(),
                                optimizer_kernels(),
                                pool_kernels(),
+                               rank_part_kernels(),
                                rank_sum_kernels(),
                                recurrent_kernels(),
                                sequence_kernels(),

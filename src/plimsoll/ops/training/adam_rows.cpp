@@ -6,6 +6,9 @@
 // and change by their moments alone. Where a row was read several times the first moment takes the
 // sum of its gradients, and the second one the sum of their squares: Keras on TensorFlow keeps such
 // gradients as pairs of number and row, and squares them before it adds them up.
+//
+// {part_rows}: the table and its slots are a rank's part of them, which has so many rows
+// (ops/training/rank_parts.cpp); 0, or left out: the whole table.
 
 #include "graph/state_rows.h"
 #include "ops/register.h"
@@ -30,6 +33,7 @@ class AdamRows final : public NamedOp {
     for (size_t i = 0; i < slots_; ++i) expect_type(node, 3 + i, w);
     expect_type(node, 3 + slots_, {w.dtype, Shape()});
     expect_type(node, 4 + slots_, {DType::kInt64, Shape()});
+    if (node.attributes.has("part_rows")) read_int(node, "part_rows", 0);
     read_double(node, "beta_1", 0.0, 1.0);
     read_double(node, "beta_2", 0.0, 1.0);
     read_double(node, "epsilon", 0.0, 1e30);

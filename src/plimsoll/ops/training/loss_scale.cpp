@@ -30,7 +30,7 @@ class IfFinite final : public NamedOp {
     return graph::state_rows_axis(node, node.inputs[0]);
   }
   std::vector<Alias> aliases(const NodeTypes&) const override { return {{0, 0}, {1, 0}}; }
-  OpTraits traits() const override { return {.cheap = true}; }
+  OpTraits traits() const override { return {.elementwise = true, .cheap = true}; }
 };
 
 class NextLossScale final : public NamedOp {

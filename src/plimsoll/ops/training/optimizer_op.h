@@ -21,6 +21,7 @@ class OptimizerOp : public NamedOp {
   std::vector<ValueType> infer(const NodeTypes& node) const override;
   std::vector<graph::Axis> axes(const NodeTypes& node) const override;
   std::vector<Alias> aliases(const NodeTypes& node) const override;
+  OpTraits traits() const override { return {.elementwise = true}; }
   double flops_per_sample(const NodeTypes& node) const override;
 
  protected:

@@ -44,7 +44,7 @@ class RegularizerGrad final : public NamedOp {
     return {node.inputs[0]};
   }
 
-  OpTraits traits() const override { return {.cheap = true}; }
+  OpTraits traits() const override { return {.elementwise = true, .cheap = true}; }
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ class WeightAverage final : public NamedOp {
     return graph::state_rows_axis(node, node.inputs[0]);
   }
   std::vector<Alias> aliases(const NodeTypes&) const override { return {{0, 0}, {1, 1}}; }
+  OpTraits traits() const override { return {.elementwise = true}; }
 
   double flops_per_sample(const NodeTypes& node) const override {
     return 3.0 * static_cast<double>(node.inputs[0].shape.elements_per_sample());

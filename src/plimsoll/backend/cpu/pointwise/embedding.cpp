@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "backend/cpu/families.h"
+#include "backend/kernel/part_rows.h"
 #include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
@@ -156,6 +157,7 @@ CpuKernel make_gradient(const NodeFacts& facts, const CpuOptions& options) {
 // Rows [begin, end) of those in the call: stretches that nobody read, and rows that somebody did.
 struct AdamRows {
   Table t;
+  int64_t part_rows;
   decltype(&generic::adam_idle) idle;
   decltype(&generic::adam_active) active;
   decltype(&generic::add_gradient) add;
@@ -165,8 +167,8 @@ struct AdamRows {
     auto* mentions = reinterpret_cast<Mention*>(scratch);
     auto* sums = reinterpret_cast<float*>(mentions + t.ids.count);
     float* squares = sums + t.columns;
-    const int64_t count =
-        collect_mentions(t.ids, call.inputs[1], call.begin[0], begin, end, mentions);
+    const int64_t count = collect_mentions(t.ids, call.inputs[1], first_table_row(call, part_rows),
+                                           begin, end, mentions);
     int64_t row = begin;
     const auto idle_up_to = [&](int64_t last) {
       const int64_t at = row * t.columns;
@@ -193,6 +195,7 @@ struct AdamRows {
 
 CpuKernel make_adam(const NodeFacts& facts, const CpuOptions& options) {
   AdamRows rows{{},
+                facts.attributes.get_int("part_rows", 0),
                 PLIMSOLL_PICK(options.isa, adam_idle),
                 PLIMSOLL_PICK(options.isa, adam_active),
                 PLIMSOLL_PICK(options.isa, add_gradient)};

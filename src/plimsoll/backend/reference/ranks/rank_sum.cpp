@@ -6,6 +6,7 @@
 #include "backend/kernel/moments_join.h"
 #include "backend/reference/loops.h"
 #include "backend/reference/problem.h"
+#include "backend/reference/ranks/company.h"
 #include "base/error.h"
 #include "base/format.h"
 
@@ -21,34 +22,6 @@ namespace {
 
 constexpr size_t kMostLevels = 31;
 
-struct Span {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
-// Who exchanges in a step.
-struct Company {
-  Ranks& ranks;
-  int64_t samples;  // of the step
-  int64_t each;     // of a full rank
-
-  // Samples of the ranks [first, first + count).
-  int64_t samples_of(int first, int count) const {
-    return std::min(samples, (first + count) * each) - std::min(samples, first * each);
-  }
-};
-
-template <typename T>
-std::span<const std::byte> bytes_of(const T* data, Span part) {
-  return std::as_bytes(std::span(data + part.begin, static_cast<size_t>(part.end - part.begin)));
-}
-
-template <typename T>
-std::span<std::byte> room_of(T* data, Span part) {
-  return std::as_writable_bytes(
-      std::span(data + part.begin, static_cast<size_t>(part.end - part.begin)));
-}
-
 // The halves of a part: of the lower rank, and of the other one.
 std::array<Span, 2> halves_of(Span part) {
   const int64_t middle = part.begin + (part.end - part.begin) / 2;
@@ -62,18 +35,12 @@ void add_ranks(const Company& company, T* sum, T* received, int64_t count) {
   size_t level = 0;
   parts[0] = {0, count};
   for (int width = 1; width < company.ranks.count(); width *= 2, ++level) {
-    const int peer = rank ^ width;
     const std::array<Span, 2> halves = halves_of(parts[level]);
     const bool upper = (rank & width) != 0;
     const Span own = halves[upper ? 1 : 0];
-    company.ranks.swap(peer, bytes_of(sum, halves[upper ? 0 : 1]),
-                       room_of(received, {0, own.end - own.begin}));
-    const bool here = company.samples_of(rank & ~(width - 1), width) > 0;
-    const bool there = company.samples_of(peer & ~(width - 1), width) > 0;
-    for (int64_t i = own.begin; there && i < own.end; ++i) {
-      const T other = received[i - own.begin];
-      sum[i] = !here ? other : upper ? other + sum[i] : sum[i] + other;
-    }
+    company.ranks.swap(rank ^ width, bytes_of(sum, halves[upper ? 0 : 1]),
+                       room_of(received, {0, own.count()}));
+    add_received(company, width, sum + own.begin, received, own.count());
     parts[level + 1] = own;
   }
   for (int width = company.ranks.count() / 2; width > 0; width /= 2, --level) {
@@ -91,8 +58,8 @@ void merge_ranks(const Company& company, T* moments, T* received, int64_t count,
   for (int width = 1; width < company.ranks.count(); width *= 2) {
     const int peer = rank ^ width;
     company.ranks.swap(peer, bytes_of(moments, {0, count}), room_of(received, {0, count}));
-    const int64_t here = company.samples_of(rank & ~(width - 1), width) * rows;
-    const int64_t there = company.samples_of(peer & ~(width - 1), width) * rows;
+    const int64_t here = company.samples_of(run_begin(rank, width), width) * rows;
+    const int64_t there = company.samples_of(run_begin(peer, width), width) * rows;
     if (there == 0) continue;
     if (here == 0) {
       std::copy_n(received, count, moments);
@@ -116,8 +83,8 @@ std::unique_ptr<Kernel> make_typed(const Problem& problem) {
     const int64_t count = count_of(out);
     if (call.inputs[0].data != out.data) std::copy_n(data_of<T>(call.inputs[0]), count, sum);
     if (call.outputs[1].data != nullptr) *data_of<float>(call.outputs[1]) = 0;
-    if (call.step == nullptr || call.step->ranks == nullptr) return;
-    const Company company{*call.step->ranks, call.step->samples, call.step->samples_each};
+    if (!has_company(call)) return;
+    const Company company(*call.step);
     T* const received = reinterpret_cast<T*>(call.scratch);
     if (rows > 0) {
       merge_ranks(company, sum, received, count, rows);
@@ -163,8 +130,8 @@ void gather_ranks(const Company& company, std::byte* all, int64_t sample_bytes) 
   };
   for (int width = 1; width < company.ranks.count(); width *= 2) {
     const int peer = rank ^ width;
-    company.ranks.swap(peer, place_of(rank & ~(width - 1), width),
-                       place_of(peer & ~(width - 1), width));
+    company.ranks.swap(peer, place_of(run_begin(rank, width), width),
+                       place_of(run_begin(peer, width), width));
   }
 }
 
@@ -175,7 +142,7 @@ std::unique_ptr<Kernel> make_rank_gather(const Problem& problem) {
   return kernel_of([=, batch = problem.batch](const KernelCall& call) {
     if (call.outputs[1].data != nullptr) *data_of<float>(call.outputs[1]) = 0;
     std::byte* const all = call.outputs[0].data;
-    const bool shared = call.step != nullptr && call.step->ranks != nullptr;
+    const bool shared = has_company(call);
     const int64_t first = shared ? call.step->first_sample : 0;
     const int64_t own = std::min(batch, samples - first);
     std::memcpy(all + first * sample_bytes, call.inputs[0].data,
@@ -185,8 +152,7 @@ std::unique_ptr<Kernel> make_rank_gather(const Problem& problem) {
       std::memset(all + own * sample_bytes, 0, static_cast<size_t>((samples - own) * sample_bytes));
       return;
     }
-    gather_ranks({*call.step->ranks, call.step->samples, call.step->samples_each}, all,
-                 sample_bytes);
+    gather_ranks(Company(*call.step), all, sample_bytes);
   });
 }
 

@@ -1,0 +1,241 @@
+"""mpirun -n R plimsoll fit --shard S: less memory for each rank, and the bits of one process."""
+
+import hashlib
+import json
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from normalized_network import layer
+from ranks_job import Job, skip_without_ranks, under_mpirun
+
+DOES_NOT_FIT = 3
+MEBIBYTE = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def launcher(plimsoll: Path) -> None:
+    skip_without_ranks(plimsoll)
+
+
+def write_wide_network(folder: Path, units: int) -> list[str]:
+    """Dense layers whose elements no number of ranks divides, one of them within a constraint."""
+    rng = np.random.default_rng(5)
+    np.save(folder / "wide_x.npy", rng.normal(size=(40, 67)).astype("float32"))
+    np.save(folder / "wide_y.npy", rng.integers(0, 3, 40))
+    decay = {"class_name": "L2", "config": {"l2": 0.01}}
+    norm = {"class_name": "MaxNorm", "config": {"max_value": 1.5, "axis": 0}}
+    layers = [layer("InputLayer", "x", batch_shape=[None, 67]),
+              layer("Dense", "first", units=units, activation="relu", kernel_regularizer=decay),
+              layer("Dense", "second", units=units - 2, activation="relu", kernel_constraint=norm),
+              layer("Dense", "classes", units=3, activation="softmax")]  # fmt: skip
+    model = {"class_name": "Sequential", "config": {"name": "wide", "layers": layers}}
+    (folder / "wide.json").write_text(json.dumps(model))
+    return [str(folder / "wide.json"), "--data", str(folder / "wide_x.npy"), "--labels",
+            str(folder / "wide_y.npy"), "--optimizer", "adam", "--loss",
+            "sparse_categorical_crossentropy", "--json"]  # fmt: skip
+
+
+class WideJob(Job):
+    """40 samples in batches of 16, the last one of 8."""
+
+    def __init__(self, binary: Path, folder: Path, units: int = 131) -> None:
+        super().__init__(binary, folder)
+        self.batch = 16
+        self.words = write_wide_network(folder, units)
+
+    def train(self, ranks: int, *more: Any) -> tuple[str, dict[str, Any]]:
+        """The digest of weights and slots, and what the run said."""
+        output = self.folder / "out.keras"
+        output.unlink(missing_ok=True)
+        done = self.run(ranks, "--epochs", 2, "--lanes", 4, "--output", output, *more)
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        assert told["measured_process_bytes"] <= told["predicted_process_bytes"]
+        return digest_of(output), told
+
+    def plan(self, *more: Any) -> dict[str, Any]:
+        words = self.command("--lanes", 4, *more)
+        words[words.index("fit")] = "plan"
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        assert done.returncode in (0, DOES_NOT_FIT), done.stderr
+        return json.loads(done.stdout)
+
+    def with_optimizer(self, optimizer: str) -> None:
+        self.words[self.words.index("--optimizer") + 1] = optimizer
+
+
+def digest_of(model: Path) -> str:
+    with zipfile.ZipFile(model) as archive:
+        return hashlib.sha256(archive.read("model.weights.h5")).hexdigest()
+
+
+@pytest.fixture
+def job(plimsoll: Path, tmp_path: Path) -> WideJob:
+    return WideJob(plimsoll, tmp_path)
+
+
+@pytest.mark.parametrize("optimizer", [
+    "adam",
+    "adam(amsgrad=true,weight_decay=0.01)",
+    "adam(global_clipnorm=0.1)",
+    "sgd(learning_rate=0.1,clipnorm=0.2)",
+    "rmsprop(momentum=0.5,centered=true)",
+    "ftrl(clipvalue=0.01)",
+    "nadam(use_ema=true,ema_momentum=0.5)",
+    "schedulefreeadamw(learning_rate=0.01)",
+    "lamb",
+])  # fmt: skip
+def test_every_stage_gives_the_same_bits(job: WideJob, optimizer: str) -> None:
+    job.with_optimizer(optimizer)
+    alone, told = job.train(1)
+    for ranks, stage in ((2, 1), (2, 3), (4, 1), (4, 2), (4, 3)):
+        digest, shared = job.train(ranks, "--shard", stage)
+        assert digest == alone, (ranks, stage)
+        assert shared["loss"] == told["loss"]
+
+
+def test_bfloat16(job: WideJob) -> None:
+    alone, _ = job.train(1, "--precision", "bf16")
+    for ranks, stage in ((2, 1), (4, 3)):
+        assert job.train(ranks, "--shard", stage, "--precision", "bf16")[0] == alone
+
+
+def test_a_scaled_loss(job: WideJob) -> None:
+    """Its steps are taken where the norm of all gradients is finite."""
+    adam = {"class_name": "Adam", "config": {"learning_rate": 0.01}}
+    scaled = {"initial_scale": 1024.0, "dynamic_growth_steps": 2, "inner_optimizer": adam}
+    at = job.folder / "wide.json"
+    model = json.loads(at.read_text())
+    model["compile_config"] = {"optimizer": {"class_name": "LossScaleOptimizer", "config": scaled},
+                               "loss": "sparse_categorical_crossentropy"}  # fmt: skip
+    at.write_text(json.dumps(model))
+    begin = job.words.index("--optimizer")
+    del job.words[begin : begin + 2]
+    alone, _ = job.train(1)
+    for ranks, stage in ((2, 1), (4, 2), (4, 3)):
+        assert job.train(ranks, "--shard", stage)[0] == alone
+
+
+def test_state_in_a_file(plimsoll: Path, tmp_path: Path) -> None:
+    """Slots that lie in a spill file are written and read by parts, too."""
+    job = WideJob(plimsoll, tmp_path, units=1331)
+    alone, _ = job.train(1)
+    for stage in (1, 3):
+        planned = job.plan("--ranks", 4, "--shard", stage)
+        limit = planned["smallest_spill_bytes"] + 16 * MEBIBYTE  # the library of the ranks
+        kept = ["--checkpoint", tmp_path / str(stage), "--memory", limit, "--spill", "--lanes", 4]
+        end = ["--epochs", 2, "--output", tmp_path / "end.keras", "--shard", stage]
+        assert job.run(4, *kept, *end, "--steps", 3).returncode == 0
+        done = job.run(4, *kept, *end, "--resume")
+        assert done.returncode == 0, done.stderr
+        assert digest_of(tmp_path / "end.keras") == alone
+
+
+def test_tables_are_sharded_by_rows(job: WideJob) -> None:
+    """Adam takes the rows of each part out of the words of all ranks; 4 do not divide 1201."""
+    rng = np.random.default_rng(7)
+    np.save(job.folder / "words.npy", rng.integers(0, 1201, (40, 6)).astype("int32"))
+    layers = [layer("InputLayer", "words", batch_shape=[None, 6], dtype="int32"),
+              layer("Embedding", "table", input_dim=1201, output_dim=16),
+              layer("LSTM", "lstm", units=8),
+              layer("Dense", "classes", units=3, activation="softmax")]  # fmt: skip
+    model = {"class_name": "Sequential", "config": {"name": "words", "layers": layers}}
+    (job.folder / "words.json").write_text(json.dumps(model))
+    job.words[0] = str(job.folder / "words.json")
+    job.words[job.words.index("--data") + 1] = str(job.folder / "words.npy")
+    for optimizer in ("adam", "adam(amsgrad=true,global_clipnorm=0.1)", "adagrad"):
+        job.with_optimizer(optimizer)
+        alone, _ = job.train(1)
+        planned = job.plan("--ranks", 4, "--shard", 2)
+        assert planned["sharded_states"] > 0
+        for ranks, stage in ((2, 1), (4, 2), (4, 3)):
+            assert job.train(ranks, "--shard", stage)[0] == alone, (optimizer, ranks)
+
+
+def test_each_rank_takes_less(plimsoll: Path, tmp_path: Path) -> None:
+    job = WideJob(plimsoll, tmp_path, units=1331)
+    slots = 2 * 4 * (67 * 1331 + 1331 * 1329 + 1329 * 3)
+    digests, arenas, processes = set(), [], []
+    for stage in (0, 1, 2, 3):
+        digest, told = job.train(4, "--shard", stage)
+        digests.add(digest)
+        arenas.append(told["planned_arena_bytes"])
+        processes.append(told["measured_process_bytes"])
+        planned = job.plan("--ranks", 4, "--shard", stage)
+        assert (planned["ranks"], planned["shard"]) == (4, stage)
+        assert planned["planned_arena_bytes"] == arenas[-1]
+    assert len(digests) == 1
+    assert arenas[0] - arenas[1] > 0.6 * slots
+    assert arenas[3] < arenas[2] <= arenas[1]
+    assert processes[0] - processes[1] > 0.6 * slots
+
+
+def test_the_limit_decides(plimsoll: Path, tmp_path: Path) -> None:
+    """One rank of two has too little for all slots: both hold parts of them."""
+    job = WideJob(plimsoll, tmp_path, units=1331)
+    alone, _ = job.train(1)
+    free, told = job.train(2)
+    assert free == alone
+    assert job.plan("--ranks", 2)["shard"] == 0
+    tight = told["predicted_process_bytes"] - 8 * MEBIBYTE
+    output = tmp_path / "tight.keras"
+    more = ["--epochs", 2, "--lanes", 4, "--output", output, "--no-spill"]
+    one = job.command(*more, "--memory", tight)
+    two = job.command(*more, "--memory", tight + (64 << 20))
+    words = [*under_mpirun(1), *one, ":", "-n", "1", *two]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert digest_of(output) == alone
+    one.extend(["--shard", "0"])
+    two.extend(["--shard", "0"])
+    words = [*under_mpirun(1), *one, ":", "-n", "1", *two]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert "does not fit" in done.stderr
+
+
+def test_a_run_goes_on_with_other_ranks_and_stages(job: WideJob) -> None:
+    whole, _ = job.train(1)
+    end = job.folder / "end.keras"
+    kept = ["--checkpoint", job.folder / "kept", "--checkpoint-every", "1steps", "--epochs", 2]
+    for ranks, stage, steps in ((4, 1, 1), (1, 0, 2), (2, 3, 3), (4, 0, 4), (4, 3, 5), (2, 2, 6)):
+        resume = ["--resume"] if steps > 1 else ["--lanes", 4]
+        done = job.run(ranks, "--shard", stage, "--steps", steps, *kept, *resume, "--output", end)
+        assert done.returncode == 0, done.stderr
+        assert steps == 1 or "continues bit for bit" in done.stderr
+    assert digest_of(end) == whole
+
+
+def test_the_best_epoch_of_all_ranks(job: WideJob) -> None:
+    """Slots too are those of that epoch, wherever they lie."""
+    best = job.folder / "best.keras"
+    rule = ["--early-stopping", "patience=1,min_delta=100", "--keep-best", best]
+    alone, _ = job.train(1, *rule)
+    kept = digest_of(best)
+    for stage, more in ((1, []), (3, ["--checkpoint", job.folder / "kept"])):
+        best.unlink()
+        assert job.train(4, "--shard", stage, *rule, *more)[0] == alone
+        assert digest_of(best) == kept
+
+
+def test_other_stages_are_refused(job: WideJob) -> None:
+    one, two = (job.command("--shard", stage) for stage in (0, 1))
+    done = subprocess.run([*under_mpirun(1), *one, ":", "-n", "1", *two],
+                          capture_output=True, text=True, timeout=120)  # fmt: skip
+    assert done.returncode != 0
+    assert "--shard: expected the same on all ranks, received" in done.stderr
+
+
+def test_stages_and_ranks_that_there_are_not(job: WideJob) -> None:
+    done = job.run(1, "--shard", "some")
+    assert done.returncode == 2
+    assert 'expected auto or a stage from 0 to 3, received "some"' in done.stderr
+    words = job.command("--ranks", 3)
+    words[words.index("fit")] = "plan"
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "--ranks: expected a power of two, received 3" in done.stderr
