@@ -21,7 +21,7 @@
 namespace plimsoll::data {
 
 struct CsvSchema;
-class ImageFolder;
+class SampleFolder;
 struct Vocabulary;
 
 struct Dataset {
@@ -39,7 +39,7 @@ struct Dataset {
   // Tokens of a text by their number; null for other data.
   std::shared_ptr<const Vocabulary> vocabulary{};
   // A flat folder of images, which masks belong to by name; null for other data.
-  std::shared_ptr<ImageFolder> images{};
+  std::shared_ptr<SampleFolder> images{};
   int64_t skipped = 0;               // damaged samples that were left out
   Bytes opening_peak{};              // the most that opening held, where that is much
   std::vector<std::string> notes{};  // of what was not done as asked, for the user

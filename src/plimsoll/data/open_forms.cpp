@@ -131,35 +131,35 @@ bool has_masks(const DatasetOptions& options) {
 
 // Class folders where any holds images, unless labels are named: those are of all images. What lies
 // beside class folders is no sample.
-ImageFolder::Layout layout_of(const DatasetOptions& options, std::vector<std::string>& notes) {
-  const ImageFolder::Loose loose = ImageFolder::find_loose(options.data);
-  if (loose.count == 0) return ImageFolder::Layout::kClasses;
-  if (has_own_labels(options) || !ImageFolder::has_class_images(options.data)) {
-    return ImageFolder::Layout::kFlat;
+SampleFolder::Layout layout_of(const DatasetOptions& options, std::vector<std::string>& notes) {
+  const SampleFolder::Loose loose = SampleFolder::find_loose(options.data);
+  if (loose.count == 0) return SampleFolder::Layout::kClasses;
+  if (has_own_labels(options) || !SampleFolder::has_class_images(options.data)) {
+    return SampleFolder::Layout::kFlat;
   }
   notes.push_back(
       options.data + ": left out " +
       (loose.count == 1 ? "1 image that lies" : fmt::format("{} images that lie", loose.count)) +
       " beside the class folders (" + loose.first + (loose.count == 1 ? ")." : " and others)."));
-  return ImageFolder::Layout::kClasses;
+  return SampleFolder::Layout::kClasses;
 }
 
 void open_image_folder(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
   dataset.form = "images";
   if (has_masks(options)) {  // rows are made once it is known which masks are sound
-    dataset.images = std::make_shared<ImageFolder>(options.data, ImageFolder::Layout::kFlat);
+    dataset.images = std::make_shared<SampleFolder>(options.data, SampleFolder::Layout::kFlat);
     dataset.file_bytes = Bytes(dataset.images->file_bytes());
     return;
   }
   const bool known = like != nullptr && like->classes != nullptr;
-  const ImageFolder::Layout layout = layout_of(options, dataset.notes);
+  const SampleFolder::Layout layout = layout_of(options, dataset.notes);
   ImageSources sources =
       open_images(options.data, known ? like->classes.get() : nullptr, options, layout);
   dataset.file_bytes = Bytes(sources.folder->file_bytes());
   dataset.skipped = sources.skipped;
   take_notes(sources.notes, dataset);
   dataset.features.push_back(std::move(sources.images));
-  if (layout == ImageFolder::Layout::kFlat) {
+  if (layout == SampleFolder::Layout::kFlat) {
     dataset.images = sources.folder;
     return;
   }

@@ -43,7 +43,7 @@ class PixelDecoder final : public SampleDecoder {
 
 class ClassRows final : public RowSource {
  public:
-  ClassRows(std::shared_ptr<const ImageFolder> folder, bool one_hot)
+  ClassRows(std::shared_ptr<const SampleFolder> folder, bool one_hot)
       : folder_(std::move(folder)), origin_(folder_->path()) {
     if (one_hot) row_shape_ = {static_cast<int64_t>(folder_->classes().size())};
   }
@@ -73,7 +73,7 @@ class ClassRows final : public RowSource {
   }
 
  private:
-  std::shared_ptr<const ImageFolder> folder_;
+  std::shared_ptr<const SampleFolder> folder_;
   std::string origin_;
   std::vector<int64_t> row_shape_;
 };
@@ -104,7 +104,7 @@ CacheInput decode_files(const std::shared_ptr<const SampleFiles>& files,
 
 }  // namespace
 
-int64_t keep_sound(ImageFolder& folder, const std::vector<bool>& sound) {
+int64_t keep_sound(SampleFolder& folder, const std::vector<bool>& sound) {
   const auto dropped = std::count(sound.begin(), sound.end(), false);
   if (dropped == folder.count()) {
     throw Error(ErrorKind::kData,
@@ -114,7 +114,7 @@ int64_t keep_sound(ImageFolder& folder, const std::vector<bool>& sound) {
   return dropped;
 }
 
-std::vector<bool> find_sound_images(const ImageFolder& folder, const DatasetOptions& options) {
+std::vector<bool> find_sound_images(const SampleFolder& folder, const DatasetOptions& options) {
   const ImageShape shape = shape_of(folder.path(), options.sample_shape);
   if (!options.skip_damaged) return std::vector<bool>(static_cast<size_t>(folder.count()), true);
   return find_sound(folder, decoder_of(shape), shape.elements(), decoding_threads(options.threads));
@@ -125,7 +125,7 @@ std::unique_ptr<RowSource> decoded_image_rows(const std::shared_ptr<const Sample
   return decode_files(files, options).rows;
 }
 
-std::unique_ptr<RowSource> make_image_rows(const std::shared_ptr<const ImageFolder>& folder,
+std::unique_ptr<RowSource> make_image_rows(const std::shared_ptr<const SampleFolder>& folder,
                                            const DatasetOptions& options,
                                            std::vector<std::string>& notes) {
   const auto decode = [&] { return decode_files(folder, options); };
@@ -136,14 +136,14 @@ std::unique_ptr<RowSource> make_image_rows(const std::shared_ptr<const ImageFold
 }
 
 ImageSources open_images(const std::string& path, const std::vector<std::string>* classes,
-                         const DatasetOptions& options, ImageFolder::Layout layout) {
+                         const DatasetOptions& options, SampleFolder::Layout layout) {
   shape_of(path, options.sample_shape);  // before a large folder is listed
-  auto folder = std::make_shared<ImageFolder>(path, layout, classes);
+  auto folder = std::make_shared<SampleFolder>(path, layout, classes);
   ImageSources sources;
   sources.skipped = keep_sound(*folder, find_sound_images(*folder, options));
   sources.images = make_image_rows(folder, options, sources.notes);
   sources.folder = folder;
-  if (layout == ImageFolder::Layout::kFlat) return sources;
+  if (layout == SampleFolder::Layout::kFlat) return sources;
   const auto class_count = static_cast<int64_t>(folder->classes().size());
   sources.labels = std::make_unique<ClassRows>(
       folder, class_count > 1 && options.target_elements == class_count);

@@ -20,13 +20,13 @@
 
 namespace plimsoll::data {
 
-class ImageFolder final : public SampleFiles {
+class SampleFolder final : public SampleFiles {
  public:
   enum class Layout : uint8_t { kClasses, kFlat };
 
   // Lists the folder. Throws kIo, and kData where there is no image. With `classes`, class numbers
   // are those of another folder: a class that is not among them is kData.
-  explicit ImageFolder(const std::string& path, Layout layout = Layout::kClasses,
+  explicit SampleFolder(const std::string& path, Layout layout = Layout::kClasses,
                        const std::vector<std::string>* classes = nullptr);
   // Images that lie in the folder itself rather than in folders of it.
   struct Loose {

@@ -1,4 +1,4 @@
-#include "data/rows/image_folder.h"
+#include "data/rows/sample_folder.h"
 
 #include <algorithm>
 #include <cctype>
@@ -44,7 +44,7 @@ std::vector<std::string> folders_in(const std::string& path) {
 
 }  // namespace
 
-ImageFolder::ImageFolder(const std::string& path, Layout layout,
+SampleFolder::SampleFolder(const std::string& path, Layout layout,
                          const std::vector<std::string>* classes)
     : path_(path) {
   if (layout == Layout::kFlat) {
@@ -65,7 +65,7 @@ ImageFolder::ImageFolder(const std::string& path, Layout layout,
                             "PNG, BMP, GIF or WebP images in them, received none."));
 }
 
-ImageFolder::Loose ImageFolder::find_loose(const std::string& path) {
+SampleFolder::Loose SampleFolder::find_loose(const std::string& path) {
   Loose loose;
   const std::error_code failed = visit_entries(path, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
@@ -80,7 +80,7 @@ ImageFolder::Loose ImageFolder::find_loose(const std::string& path) {
   return loose;
 }
 
-bool ImageFolder::has_class_images(const std::string& path) {
+bool SampleFolder::has_class_images(const std::string& path) {
   for (const std::string& name : folders_in(path)) {
     const std::string folder = path + "/" + name;
     std::error_code failed;
@@ -94,7 +94,7 @@ bool ImageFolder::has_class_images(const std::string& path) {
   return false;
 }
 
-void ImageFolder::list_class(const std::string& name) {
+void SampleFolder::list_class(const std::string& name) {
   const auto known = std::find(classes_.begin(), classes_.end(), name);
   if (known == classes_.end()) {
     throw Error(ErrorKind::kData, path_ + "/" + name +
@@ -106,7 +106,7 @@ void ImageFolder::list_class(const std::string& name) {
   list_files(path_ + "/" + name, true);
 }
 
-void ImageFolder::list_files(const std::string& folder, bool hidden) {
+void SampleFolder::list_files(const std::string& folder, bool hidden) {
   const int64_t first = count();
   std::error_code failed;
   auto files = fs::recursive_directory_iterator(folder, failed);
@@ -134,30 +134,30 @@ void ImageFolder::list_files(const std::string& folder, bool hidden) {
   });
 }
 
-std::string ImageFolder::file(int64_t index) const {
+std::string SampleFolder::file(int64_t index) const {
   return path_ + "/" + (text_.data() + starts_[static_cast<size_t>(index)]);
 }
 
-std::string_view ImageFolder::stem(int64_t index) const {
+std::string_view SampleFolder::stem(int64_t index) const {
   const std::string_view path = text_.data() + starts_[static_cast<size_t>(index)];
   return path.substr(0, path.rfind('.'));  // an image has an ending
 }
 
-void ImageFolder::reorder(const std::vector<int64_t>& order) {
+void SampleFolder::reorder(const std::vector<int64_t>& order) {
   GrowingArray<uint32_t> starts;
   for (const int64_t index : order) starts.push_back(starts_[static_cast<size_t>(index)]);
   starts.shrink_to_fit();
   starts_ = std::move(starts);
 }
 
-int64_t ImageFolder::class_of(int64_t index) const {
+int64_t SampleFolder::class_of(int64_t index) const {
   const auto after =
       std::upper_bound(groups_.begin(), groups_.end(), index,
                        [](int64_t value, const Group& group) { return value < group.first; });
   return std::prev(after)->number;
 }
 
-void ImageFolder::retain(const std::vector<bool>& keep) {
+void SampleFolder::retain(const std::vector<bool>& keep) {
   size_t kept = 0;  // the table is made shorter where it is
   std::vector<Group> groups = groups_;
   for (size_t group = 0; group < groups_.size(); ++group) {
@@ -171,7 +171,7 @@ void ImageFolder::retain(const std::vector<bool>& keep) {
   groups_ = std::move(groups);
 }
 
-Bytes ImageFolder::resident_bytes() const {
+Bytes SampleFolder::resident_bytes() const {
   int64_t bytes = static_cast<int64_t>(text_.held_bytes() + starts_.held_bytes() +
                                        groups_.capacity() * sizeof(Group));
   for (const std::string& name : classes_) {
