@@ -330,10 +330,6 @@ REFUSED_MODELS: dict[str, tuple[Callable[[], keras.Model], list[str]]] = {
         ["invert", "expected false"],
     ),
     "open length": (lambda: on(L.TextVectorization(vocabulary=["a"])), ["output_sequence_length"]),
-    "weights of words": (
-        lambda: on(L.StringLookup(vocabulary=["a"], idf_weights=[0.5], output_mode="tf_idf")),
-        ["output_mode", "tf_idf"],
-    ),
     "Python code": (
         lambda: on(L.TextVectorization(
             vocabulary=["a"], output_sequence_length=3, standardize=tf.strings.lower

@@ -47,6 +47,8 @@ struct Dataset {
   std::vector<Dataset> parts{};
   // It was opened for a model that looks values up: they are looked up already.
   bool looked_up = false;
+  // Features that were strings, beside those of a table, and are looked up as they were opened.
+  std::vector<bool> were_strings{};
   Bytes tables{};  // vocabularies that none of the sources counts
 
   // What a shuffle is where the user names none: blocks beyond kFullShuffleBytes of data in one

@@ -117,7 +117,7 @@ TEST_F(RowCacheTest, AFolderThatCannotBeListedIsAnError) {
     expect_error(ErrorKind::kIo, "cannot list the folder",
                  [&] { SampleFolder::find_loose(images_.path()); });
     expect_error(ErrorKind::kIo, "cannot list the folder",
-                 [&] { SampleFolder::has_class_images(images_.path()); });
+                 [&] { SampleFolder::has_class_files(images_.path()); });
   }
 }
 

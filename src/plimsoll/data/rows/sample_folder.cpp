@@ -23,8 +23,9 @@ std::string ending_of(const fs::path& path) {
   return ending;
 }
 
-bool is_image(const fs::path& path) {
+bool is_sample(const fs::path& path, SampleFolder::Kind kind) {
   const std::string ending = ending_of(path);
+  if (kind == SampleFolder::Kind::kTexts) return ending == ".txt";
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp" ||
          ending == ".gif" || ending == ".webp";
 }
@@ -45,8 +46,8 @@ std::vector<std::string> folders_in(const std::string& path) {
 }  // namespace
 
 SampleFolder::SampleFolder(const std::string& path, Layout layout,
-                         const std::vector<std::string>* classes)
-    : path_(path) {
+                           const std::vector<std::string>* classes, Kind kind)
+    : path_(path), kind_(kind) {
   if (layout == Layout::kFlat) {
     groups_.push_back({0, 0});
     list_files(path + "/", false);
@@ -58,19 +59,22 @@ SampleFolder::SampleFolder(const std::string& path, Layout layout,
   text_.shrink_to_fit();
   starts_.shrink_to_fit();
   if (count() > 0) return;
-  throw Error(ErrorKind::kData,
-              path + (layout == Layout::kFlat
-                          ? ": expected JPEG, PNG, BMP, GIF or WebP images, received none."
-                          : ": expected a folder of class folders with JPEG, "
-                            "PNG, BMP, GIF or WebP images in them, received none."));
+  const std::string wanted = kind == Kind::kTexts ? "texts (files that end in .txt)"
+                                                  : "JPEG, PNG, BMP, GIF or WebP images";
+  throw Error(ErrorKind::kData, path + ": expected " +
+                                    (layout == Layout::kFlat ? wanted
+                                                             : "a folder of class folders with " +
+                                                                   wanted + " in them") +
+                                    ", received none.");
 }
 
-SampleFolder::Loose SampleFolder::find_loose(const std::string& path) {
+SampleFolder::Loose SampleFolder::find_loose(const std::string& path, Kind kind) {
   Loose loose;
   const std::error_code failed = visit_entries(path, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
     std::string name = entry.path().filename().string();
-    if (name.starts_with('.') || !entry.is_regular_file(ignored) || !is_image(entry.path())) {
+    if (name.starts_with('.') || !entry.is_regular_file(ignored) ||
+        !is_sample(entry.path(), kind)) {
       return true;
     }
     if (loose.count++ == 0 || name < loose.first) loose.first = std::move(name);
@@ -80,14 +84,14 @@ SampleFolder::Loose SampleFolder::find_loose(const std::string& path) {
   return loose;
 }
 
-bool SampleFolder::has_class_images(const std::string& path) {
+bool SampleFolder::has_class_files(const std::string& path, Kind kind) {
   for (const std::string& name : folders_in(path)) {
     const std::string folder = path + "/" + name;
     std::error_code failed;
     auto files = fs::recursive_directory_iterator(folder, failed);
     for (; !failed && files != fs::end(files); files.increment(failed)) {
       std::error_code unreadable;
-      if (files->is_regular_file(unreadable) && is_image(files->path())) return true;
+      if (files->is_regular_file(unreadable) && is_sample(files->path(), kind)) return true;
     }
     if (failed) throw_io(folder, "list the folder", failed.value());
   }
@@ -117,7 +121,7 @@ void SampleFolder::list_files(const std::string& folder, bool hidden) {
       continue;
     }
     std::error_code unreadable;
-    if (!entry.is_regular_file(unreadable) || !is_image(entry.path())) continue;
+    if (!entry.is_regular_file(unreadable) || !is_sample(entry.path(), kind_)) continue;
     const std::string relative = entry.path().string().substr(path_.size() + 1);
     if (text_.size() + relative.size() >= std::numeric_limits<uint32_t>::max()) {
       throw Error(ErrorKind::kData,
@@ -140,7 +144,7 @@ std::string SampleFolder::file(int64_t index) const {
 
 std::string_view SampleFolder::stem(int64_t index) const {
   const std::string_view path = text_.data() + starts_[static_cast<size_t>(index)];
-  return path.substr(0, path.rfind('.'));  // an image has an ending
+  return path.substr(0, path.rfind('.'));  // a sample has an ending
 }
 
 void SampleFolder::reorder(const std::vector<int64_t>& order) {

@@ -1,12 +1,13 @@
 #pragma once
 
-// The images below a folder as a compact table: one class per folder, or all alike.
+// The images or texts below a folder as a compact table: one class per folder, or all alike.
 //
-// Classes are the names of the folders, sorted bytewise; images of a class are the files below it,
-// sorted by path. Files are taken by their ending, as Keras does: .jpg, .jpeg, .png, .bmp and
-// .gif, and .webp beside them; anything else is no image. The table holds the paths' text and four
-// bytes an image, so that 200,000 images take a few MiB, and says so. A flat folder has no classes:
-// its images are all files below it, sorted by path, but for names that begin with a dot.
+// Classes are the names of the folders, sorted bytewise; samples of a class are the files below it,
+// sorted by path. Files are taken by their ending, as Keras does: images are .jpg, .jpeg, .png,
+// .bmp and .gif, and .webp beside them, texts are .txt; anything else is no sample. The table holds
+// the paths' text and four bytes a file, so that 200,000 of them take a few MiB, and says so. A
+// flat folder has no classes: its samples are all files below it, sorted by path, but for names
+// that begin with a dot.
 
 #include <cstdint>
 #include <memory>
@@ -23,19 +24,21 @@ namespace plimsoll::data {
 class SampleFolder final : public SampleFiles {
  public:
   enum class Layout : uint8_t { kClasses, kFlat };
+  enum class Kind : uint8_t { kImages, kTexts };
 
-  // Lists the folder. Throws kIo, and kData where there is no image. With `classes`, class numbers
+  // Lists the folder. Throws kIo, and kData where there is no sample. With `classes`, class numbers
   // are those of another folder: a class that is not among them is kData.
   explicit SampleFolder(const std::string& path, Layout layout = Layout::kClasses,
-                       const std::vector<std::string>* classes = nullptr);
-  // Images that lie in the folder itself rather than in folders of it.
+                        const std::vector<std::string>* classes = nullptr,
+                        Kind kind = Kind::kImages);
+  // Samples that lie in the folder itself rather than in folders of it.
   struct Loose {
     int64_t count = 0;
     std::string first;  // name, bytewise
   };
-  static Loose find_loose(const std::string& path);
-  // Whether one of its folders holds an image.
-  static bool has_class_images(const std::string& path);
+  static Loose find_loose(const std::string& path, Kind kind = Kind::kImages);
+  // Whether one of its folders holds a sample.
+  static bool has_class_files(const std::string& path, Kind kind = Kind::kImages);
 
   const std::string& path() const override { return path_; }
   const std::vector<std::string>& classes() const { return classes_; }
@@ -49,25 +52,26 @@ class SampleFolder final : public SampleFiles {
   int64_t class_of(int64_t index) const;
   int64_t file_bytes() const { return file_bytes_; }
 
-  // The images that are at these indices now, in this order; of a flat folder.
+  // The samples that are at these indices now, in this order; of a flat folder.
   void reorder(const std::vector<int64_t>& order);
-  // Keeps images `keep[i]` only.
+  // Keeps samples `keep[i]` only.
   void retain(const std::vector<bool>& keep);
   Bytes resident_bytes() const override;
 
  private:
   struct Group {
-    int64_t first = 0;  // index of the first image after those of the class before
+    int64_t first = 0;  // index of the first sample after those of the class before
     int64_t number = 0;
   };
   void list_class(const std::string& name);
   void list_files(const std::string& folder, bool hidden);
 
   std::string path_;
+  Kind kind_;
   std::vector<std::string> classes_;
   std::vector<Group> groups_;
   GrowingArray<char> text_;        // paths relative to path_, each ended by a zero
-  GrowingArray<uint32_t> starts_;  // of each image's path in text_
+  GrowingArray<uint32_t> starts_;  // of each sample's path in text_
   int64_t file_bytes_ = 0;
 };
 
