@@ -24,7 +24,7 @@ def test_named_columns_alone_are_taken(tmp_path: Path) -> None:
 
 
 def test_what_an_input_looks_up_no_file_says(tmp_path: Path) -> None:
-    """It is told by the layer behind it: a file's own word for it would be anybody's."""
+    """It is told by the layer after it: a file's own word for it would be anybody's."""
     model = keras.Sequential([keras.Input((1,), name="x"), L.Dense(1)])
     config = json.loads(model.to_json())
     described = {"class_name": "Hashing", "config": {"name": "h", "num_bins": 9}}

@@ -28,7 +28,7 @@ using layers::TreeTensor;
 
 constexpr std::array<std::string_view, 4> kShapeKeys = {"batch_shape", "batch_input_shape",
                                                         "input_shape", "input_dim"};
-// What an InputLayer is told of the layer behind it, beside what is in the file.
+// What an InputLayer is told of the layer after it, beside what is in the file.
 constexpr std::string_view kLookup = "lookup";
 
 // One model of the tree, with what expanding it once needs.
@@ -146,7 +146,7 @@ class TreeExpander {
     });
   }
 
-  // What an input looks up, the layer behind it says (find_lookups) and no file for itself.
+  // What an input looks up, the layer after it says (find_lookups) and no file for itself.
   void refuse_own_lookup(const TreeNode& node) const {
     if (node.config.find(kLookup) == nullptr) return;
     source_.refuse(node.name, "the options of an InputLayer", fmt::format("\"{}\"", kLookup),
