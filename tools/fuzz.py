@@ -299,6 +299,7 @@ BY_NAME, STANDARDIZED, FILLED, WORDS, WINDOWS = 8, 16, 32, 64, 128
 FRAMED = 16
 COLUMNS, LABEL, BLOCK_LABEL, UNLABELLED, INDICES, TWO_RECORDS = 1, 2, 4, 8, 16, 32
 HEADER, NO_HEADER = 64, 128
+LOOKED_UP = HEADER | NO_HEADER
 
 
 def options(first: int, second: int = 0) -> bytes:
@@ -317,6 +318,12 @@ def table_seeds() -> Iterator[bytes]:
             mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
             yield options(CSV) + mark + text.encode(encoding)
         yield options(CSV | FILLED | STANDARDIZED, INDICES) + text.encode()
+    for bits in (0, WORDS):
+        yield options(CSV | bits, LOOKED_UP) + rows
+        yield options(CSV | bits, LOOKED_UP | COLUMNS) + b"a,n,label\nto be,x,1\nx,,0\n"
+        for array in (np.array([["to be", "x"], ["é", ""]]), np.array([b"a x", b"To be"])):
+            yield options(NPY | bits, LOOKED_UP) + npy_bytes(array)
+            yield options(NPZ | bits, LOOKED_UP) + array_bytes(x=array, y=np.arange(2))
     for delimiter in ";\t| ":
         yield options(CSV) + "a,n,label\n1.5,x,0\n-2,y,1\n".replace(",", delimiter).encode()
     yield options(TXT | WORDS) + "words in utf-16 \U0001d11e".encode("utf-16")

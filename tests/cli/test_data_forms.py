@@ -117,6 +117,12 @@ def test_standard_input(place: Workplace) -> None:
     empty = subprocess.run(words, input=b"", capture_output=True)
     assert empty.returncode == DATA
     assert b"standard input: expected arrays" in empty.stderr
+    unlike = io.BytesIO()
+    for width in range(1, 70):
+        np.save(unlike, np.zeros((1, width), "float32"))
+    odd = subprocess.run(words, input=unlike.getvalue(), capture_output=True)
+    assert odd.returncode == DATA
+    assert b"standard input, array 65: expected at most 64 types of numbers" in odd.stderr
 
 
 def embedding(vocabulary: int, units: int) -> dict[str, Any]:

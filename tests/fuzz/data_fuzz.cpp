@@ -1,14 +1,16 @@
 // Any bytes as a file of data: the first one says which ending the file's name has and how its
 // values are read, the second which columns are taken. Arrays (.npy, .npz, IDX, HDF5), tables,
 // texts and records are opened and their first rows read; where a bit says so, those of several
-// inputs and outputs by their names. Records are framed here where a bit says so, one or two halves
-// of the bytes, since no fuzzer guesses a checksum. Rows of a source that counts more memory than
-// tools/fuzz.py allows are not read: a run with that limit ends before its first row.
+// inputs and outputs by their names, where two say so, as strings that a model looks up. Records
+// are framed here where a bit says so, one or two halves of the bytes, since no fuzzer guesses a
+// checksum. Rows of a source that counts more memory than tools/fuzz.py allows are not read: a run
+// with that limit ends before its first row.
 
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "base/error.h"
@@ -45,6 +47,24 @@ void choose_columns(uint8_t bits, data::DatasetOptions& options) {
   if ((bits & 128) != 0) options.header = "no";
 }
 
+// A model of one input of two words or one text.
+data::Port looked_up(bool text) {
+  auto lookup = std::make_shared<InputLookup>();
+  lookup->layer = "words";
+  for (const char* word : {"a", "x", "to be", "be"}) lookup->words.add(word);
+  lookup->input_shape = lookup->output_shape = {2};
+  if (text) {
+    lookup->kind = InputLookup::Kind::kText;
+    lookup->encoding = InputLookup::Encoding::kTfIdf;
+    lookup->weights = {0.5F, 1, 2, 3, 4};
+    lookup->ngrams = {1, 2};
+    lookup->input_shape = {};
+    lookup->output_shape = {5};
+    lookup->depth = 5;
+  }
+  return {.name = "x", .sample_shape = lookup->output_shape, .lookup = lookup};
+}
+
 void open_and_read(const std::string& path, uint8_t bits, bool by_name, uint8_t columns) {
   data::DatasetOptions options;
   choose_columns(columns, options);
@@ -52,6 +72,8 @@ void open_and_read(const std::string& path, uint8_t bits, bool by_name, uint8_t 
     options.inputs = {{"x"}, {"left"}};
     options.outputs = {{"y"}, {"right"}};
   }
+  constexpr uint8_t kLookedUp = 64 | 128;
+  if ((columns & kLookedUp) == kLookedUp) options.inputs = {looked_up((bits & 4) != 0)};
   options.data = path;
   options.spill_directory = "/var/tmp";
   options.standardize = (bits & 1) != 0;

@@ -100,6 +100,16 @@ Case equalize(int64_t bins) {
           }};
 }
 
+// Whole numbers are the same levels in float32 and float64.
+Case tiles(const std::string& name, double clip_limit) {
+  return on_image("equalize_tiles_" + name, "equalize_tiles",
+                  {{"value_low", 0.0},
+                   {"value_high", 255.0},
+                   {"clip_limit", clip_limit},
+                   {"tiles", std::vector<int64_t>{2, 3}}},
+                  false, Fill::kBytes);
+}
+
 Case mix(const std::string& kind) {
   return {
       .name = "image_mix_" + kind, .build = [=](CaseBuilder& c) {
@@ -149,6 +159,8 @@ std::vector<Case> image_cases() {
       on_image("image_contrast", "image_contrast", {{"lower", 0.5}, {"upper", 1.5}, {"site", 7}},
                true),
       on_image("auto_contrast", "auto_contrast", {{"value_low", -2.0}, {"value_high", 2.0}}, false),
+      tiles("clipped", 1.5),
+      tiles("free", 0.0),
       filter("blur", {3, 5}),
       filter("sharpness", {3, 3}),
       erase("noise", false),

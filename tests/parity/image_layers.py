@@ -33,7 +33,7 @@ def seen_through(layers: dict[str, L.Layer], x: np.ndarray) -> keras.Model:
 
 
 def save_for_training(
-    folder: Path, layers: dict[str, L.Layer], x: np.ndarray
+    folder: Path, layers: dict[str, L.Layer], x: np.ndarray, batch: int | None = None
 ) -> tuple[keras.Model, list[Any]]:
     """Writes model and data; returns the model and the arguments of fit."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def save_for_training(
     np.save(folder / "y.npy", np.zeros((len(x), model.output_shape[-1]), "float32"))
     return model, [
         folder / "model.keras", "--data", folder / "x.npy", "--data", folder / "ids.npy",
-        "--labels", folder / "y.npy", "--batch", len(x),
+        "--labels", folder / "y.npy", "--batch", batch or len(x),
     ]  # fmt: skip
 
 
@@ -57,14 +57,17 @@ def tables(model: keras.Model, trained: Path) -> dict[str, np.ndarray]:
 
 
 def trained_outputs(
-    folder: Path, layers: dict[str, L.Layer], x: np.ndarray, *options: Any
+    folder: Path, layers: dict[str, L.Layer], x: np.ndarray, *options: Any, batch: int | None = None
 ) -> dict[str, np.ndarray]:
-    """What each layer gave in a step of training, in the shape that Keras says it has."""
-    model, arguments = save_for_training(folder, layers, x)
-    run_plimsoll("fit", *arguments, "--steps", 1, "--no-shuffle", "--output", folder / "out.keras",
+    """What each layer gave in an epoch of training, in the shape that Keras says it has.
+
+    Samples are all one batch unless `batch` says how many are one.
+    """
+    model, arguments = save_for_training(folder, layers, x, batch)
+    run_plimsoll("fit", *arguments, "--epochs", 1, "--no-shuffle", "--output", folder / "out.keras",
                  *options)  # fmt: skip
     found = tables(model, folder / "out.keras")
-    numbers = sum(table.size for table in found.values())
+    numbers = sum(table.size for table in found.values()) / len(x) * (batch or len(x))
     return {
         name: (-found[name].astype("float64") * numbers / 2).reshape(
             len(x), *layer.compute_output_shape(x.shape)[1:]

@@ -13,6 +13,7 @@ from harness import Case, assert_one_step, run_plimsoll
 from image_layers import save_for_training, tables, trained_outputs
 from keras import layers as L
 
+CLAHE = L.ContrastLimitedAdaptiveHistogramEqualization
 FIRST: dict[str, Any] = {"data_format": "channels_first"}
 SHAPE = (9, 12, 3)
 
@@ -82,6 +83,10 @@ FIXED: dict[str, Callable[[], L.Layer]] = {
     "auto_contrast_range": lambda: L.AutoContrast((-10, 290)),
     "equalization": lambda: L.Equalization(),
     "equalization_range": lambda: L.Equalization((-50, 300), bins=64),
+    "tiles": lambda: CLAHE(tile_grid_size=(2, 3)),
+    "tiles_range": lambda: CLAHE((-50, 300), 1.7, (4, 5)),
+    "tiles_free": lambda: CLAHE(clip_limit=0.0, tile_grid_size=(1, 1)),
+    "tiles_many": lambda: CLAHE(),
     "perspective_none": lambda: L.RandomPerspective((1.0, 1.0), scale=0.0),
 }
 # Keras on the CPU has these in channels first too.
@@ -96,6 +101,7 @@ FIXED_FIRST: dict[str, Callable[[], L.Layer]] = {
     "degeneration": lambda: L.RandomColorDegeneration((0.4, 0.4), **FIRST),
     "blur": lambda: L.RandomGaussianBlur((1.0, 1.0), 3, (0.7, 0.7), **FIRST),
     "equalization": lambda: L.Equalization(**FIRST),
+    "tiles": lambda: CLAHE(tile_grid_size=(3, 2), **FIRST),
 }
 
 
@@ -304,7 +310,7 @@ def every_layer() -> dict[str, L.Layer]:
         "auto": L.AutoContrast(), "resizing": L.Resizing(9, 20),
         "degeneration": L.RandomColorDegeneration(0.4), "center": L.CenterCrop(9, 8),
         "perspective": L.RandomPerspective(0.8), "mix": L.MixUp(0.4), "cut": L.CutMix(),
-        "equal": L.Equalization(bins=32), "augment": L.RandAugment(),
+        "equal": L.Equalization(bins=32), "augment": L.RandAugment(), "tiles": CLAHE(),
     }  # fmt: skip
 
 

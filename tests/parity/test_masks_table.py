@@ -21,8 +21,8 @@ ALL = os.environ.get("PLIMSOLL_MASKS") == "all"
 GIVEN = "mask= of a bool input"
 # Beside those with a name that begins with Random.
 IMAGE_LAYERS = {
-    "AutoContrast", "CenterCrop", "CutMix", "Equalization", "MixUp", "RandAugment", "Resizing",
-    "Solarization"
+    "AutoContrast", "CenterCrop", "ContrastLimitedAdaptiveHistogramEqualization", "CutMix",
+    "Equalization", "MixUp", "RandAugment", "Resizing", "Solarization"
 }  # fmt: skip
 # What is refused, and a part of the message that says why.
 REFUSED: dict[str, str] = {}

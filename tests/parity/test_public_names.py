@@ -33,7 +33,7 @@ LACKING: dict[str, dict[str, str]] = {
         "they stand in RNN alone": "GRUCell LSTMCell SimpleRNNCell StackedRNNCells",
         "its chains of layers are drawn once, by Python, as the program is traced": "AugMix",
         "it changes boxes and no image": "MaxNumBoundingBoxes",
-        NO_KERNEL: "ContrastLimitedAdaptiveHistogramEqualization RandomElasticTransform",
+        NO_KERNEL: "RandomElasticTransform",
     },
     "Losses": {BASE: "Loss"},
     "Metrics": {

@@ -71,7 +71,7 @@ struct InputLookup {
   std::optional<std::array<uint64_t, 2>> salt{};
   int64_t bins = 0;              // of kHash
   int64_t depth = 0;             // numbers of an encoded row; 0 for kIds
-  std::vector<float> weights{};  // by number, of kTfIdf
+  std::vector<float> weights{};  // by number, of kTfIdf; one beyond them is 0
 
   // These are for kText.
   bool lower = false;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/format.h"
+#include "codec/utf8.h"
 
 namespace plimsoll::codec {
 namespace {
@@ -15,6 +17,8 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr int64_t kPrefixBytes = 8;  // magic and version
 constexpr int64_t kMaxHeaderBytes = 1 << 20;
 constexpr size_t kMaxRank = 32;  // NumPy's own
+constexpr int64_t kMaxStringLength = 1 << 20;
+constexpr size_t kWideBytes = 4;  // of a character of dtype U
 
 [[noreturn]] void refuse(const ByteReader& file, const std::string& expected,
                          const std::string& received) {
@@ -46,10 +50,13 @@ class Dictionary {
         break;
       }
     }
-    if (!format_ || !has_order_ || !has_shape_) fail();
-    header_.format = *format_;
+    if ((!format_ && !strings_) || !has_order_ || !has_shape_) fail();
+    if (format_) header_.format = *format_;
     return header_;
   }
+  // The type where it is one of strings.
+  const std::optional<NpyStrings>& strings() const { return strings_; }
+  const std::string& described() const { return described_; }
 
  private:
   [[noreturn]] void fail() {
@@ -127,6 +134,8 @@ class Dictionary {
   const ByteReader& file_;
   NpyHeader header_;
   std::optional<NumberFormat> format_;
+  std::optional<NpyStrings> strings_;
+  std::string described_;  // the type, as it is written
   bool has_order_ = false;
   bool has_shape_ = false;
 };
@@ -158,6 +167,23 @@ std::optional<NumberFormat> parse_number_format(std::string_view text) {
   return format;
 }
 
+// "<U7" and "|S12".
+std::optional<NpyStrings> parse_string_format(std::string_view text) {
+  NpyStrings strings;
+  if (!text.empty() && std::string_view("<>|=").find(text.front()) != std::string_view::npos) {
+    strings.big_endian = text.front() == '>';
+    text.remove_prefix(1);
+  }
+  if (text.empty() || (text.front() != 'U' && text.front() != 'S')) return std::nullopt;
+  strings.wide = text.front() == 'U';
+  text.remove_prefix(1);
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), strings.bytes);
+  const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
+  if (!whole || strings.bytes < 0 || strings.bytes > kMaxStringLength) return std::nullopt;
+  if (strings.wide) strings.bytes *= static_cast<int64_t>(kWideBytes);
+  return strings;
+}
+
 std::string describe_unknown(std::string_view descr) {
   std::string_view kind = descr;
   if (!kind.empty() && std::string_view("<>|=").find(kind.front()) != std::string_view::npos) {
@@ -182,9 +208,10 @@ void Dictionary::take_format() {
     refuse(file_, "an array of numbers",
            "an array of records. Save its columns as arrays of their own");
   }
-  const std::string descr = take_string();
-  format_ = parse_number_format(descr);
-  if (!format_) refuse(file_, "an array of numbers", describe_unknown(descr));
+  described_ = take_string();
+  format_ = parse_number_format(described_);
+  strings_ = parse_string_format(described_);
+  if (!format_ && !strings_) refuse(file_, "an array of numbers", describe_unknown(described_));
 }
 
 // Length of the dictionary, from the two or four bytes after the version.
@@ -205,8 +232,8 @@ int64_t take_header_length(const ByteReader& file, int major, int64_t& offset) {
   return length;
 }
 
-void check_length(const ByteReader& file, const NpyHeader& header) {
-  int64_t bytes = header.format.bytes;
+// `bytes`: of an element.
+void check_length(const ByteReader& file, const NpyHeader& header, int64_t bytes) {
   bool overflow = false;
   for (int64_t extent : header.shape) {
     overflow = overflow || __builtin_mul_overflow(bytes, extent, &bytes);
@@ -229,7 +256,16 @@ bool looks_like_npy(const ByteReader& file) {
   return std::string_view(start.data(), start.size()) == kMagic;
 }
 
-NpyHeader read_npy_header(const ByteReader& file) {
+namespace {
+
+// The header, and what the type is where it is one of strings.
+struct ParsedHeader {
+  NpyHeader header;
+  std::optional<NpyStrings> strings;
+  std::string described;
+};
+
+ParsedHeader parse_header(const ByteReader& file) {
   if (!looks_like_npy(file)) {
     refuse(file, "an .npy file", "something that does not begin as one. Save it with np.save");
   }
@@ -243,10 +279,53 @@ NpyHeader read_npy_header(const ByteReader& file) {
   const int64_t length = take_header_length(file, major, offset);
   std::string text(static_cast<size_t>(length), '\0');
   file.read_at(offset, std::as_writable_bytes(std::span(text)));
-  NpyHeader header = Dictionary(text, file).parse();
-  header.data_offset = offset + length;
-  check_length(file, header);
-  return header;
+  Dictionary dictionary(text, file);
+  ParsedHeader parsed{dictionary.parse(), dictionary.strings(), dictionary.described()};
+  parsed.header.data_offset = offset + length;
+  const int64_t element = parsed.header.format.bytes;
+  check_length(file, parsed.header, parsed.strings ? parsed.strings->bytes : element);
+  return parsed;
+}
+
+}  // namespace
+
+NpyHeader read_npy_header(const ByteReader& file) {
+  ParsedHeader parsed = parse_header(file);
+  if (parsed.strings) refuse(file, "an array of numbers", describe_unknown(parsed.described));
+  return std::move(parsed.header);
+}
+
+std::optional<NpyStrings> read_npy_strings(const ByteReader& file) {
+  ParsedHeader parsed = parse_header(file);
+  if (!parsed.strings) return std::nullopt;
+  parsed.strings->fortran_order = parsed.header.fortran_order;
+  parsed.strings->shape = std::move(parsed.header.shape);
+  parsed.strings->data_offset = parsed.header.data_offset;
+  return std::move(parsed.strings);
+}
+
+void append_npy_string(const NpyStrings& format, std::span<const std::byte> stored,
+                       std::string& text) {
+  const size_t unit = format.wide ? kWideBytes : 1;
+  size_t length = stored.size() / unit * unit;
+  const auto is_padding = [&](size_t at) {
+    return std::ranges::all_of(stored.subspan(at, unit),
+                               [](std::byte b) { return b == std::byte{}; });
+  };
+  while (length > 0 && is_padding(length - unit)) length -= unit;
+  if (!format.wide) {
+    text.append(reinterpret_cast<const char*>(stored.data()), length);
+    return;
+  }
+  for (size_t at = 0; at < length; at += kWideBytes) {
+    uint32_t character = 0;
+    for (size_t i = 0; i < kWideBytes; ++i) {
+      const size_t byte = format.big_endian ? at + i : at + kWideBytes - 1 - i;
+      character = character << 8 | std::to_integer<uint32_t>(stored[byte]);
+    }
+    const bool none = character > 0x10FFFF || (character >= 0xD800 && character < 0xE000);
+    append_utf8(none ? 0xFFFD : character, text);
+  }
 }
 
 std::string npy_header_text(DType dtype, std::span<const int64_t> shape) {

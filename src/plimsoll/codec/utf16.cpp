@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "base/format.h"
+#include "codec/utf8.h"
 
 namespace plimsoll::codec {
 namespace {
@@ -27,15 +29,6 @@ Order order_of(const ByteReader& file) {
 bool is_high(uint32_t unit) { return unit >= 0xD800 && unit < 0xDC00; }
 bool is_low(uint32_t unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
-void append_utf8(uint32_t code, std::vector<std::byte>& out) {
-  const auto put = [&](uint32_t byte) { out.push_back(static_cast<std::byte>(byte)); };
-  if (code < 0x80) return put(code);
-  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  static constexpr std::array<uint32_t, 4> kLead = {0, 0xC0, 0xE0, 0xF0};
-  put(kLead[static_cast<size_t>(more)] | (code >> (6 * more)));
-  for (int i = more; i-- > 0;) put(0x80 | ((code >> (6 * i)) & 0x3F));
-}
-
 }  // namespace
 
 bool has_utf16_mark(const ByteReader& file) { return order_of(file) != Order::kNone; }
@@ -44,7 +37,7 @@ std::shared_ptr<const FileReader> utf16_to_file(const ByteReader& file, const st
   const bool big = order_of(file) == Order::kBig;
   auto out = std::make_shared<File>(File::unlinked(folder));
   std::vector<std::byte> piece(kPieceBytes);
-  std::vector<std::byte> text;
+  std::string text;
   text.reserve(2 * kPieceBytes);
   int64_t written = 0;
   uint32_t high = 0;  // the first half of a character, 0: none
@@ -70,7 +63,7 @@ std::shared_ptr<const FileReader> utf16_to_file(const ByteReader& file, const st
       append_utf8(high == 0 ? unit : 0x10000 + ((high - 0xD800) << 10) + (unit - 0xDC00), text);
       high = 0;
     }
-    out->write_at(written, text);
+    out->write_at(written, std::as_bytes(std::span(text)));
     written += std::ssize(text);
     text.clear();
   }

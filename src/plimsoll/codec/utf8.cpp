@@ -21,4 +21,13 @@ size_t utf8_length(std::string_view text) {
   return code < kSmallest[length] || code > 0x10FFFF || surrogate ? 0 : length;
 }
 
+void append_utf8(uint32_t code, std::string& text) {
+  const auto put = [&](uint32_t byte) { text += static_cast<char>(byte); };
+  if (code < 0x80) return put(code);
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  static constexpr std::array<uint32_t, 4> kLead = {0, 0xC0, 0xE0, 0xF0};
+  put(kLead[static_cast<size_t>(more)] | (code >> (6 * more)));
+  for (int i = more; i-- > 0;) put(0x80 | ((code >> (6 * i)) & 0x3F));
+}
+
 }  // namespace plimsoll::codec

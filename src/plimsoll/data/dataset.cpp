@@ -103,20 +103,23 @@ void open_targets(const DatasetOptions& options, Dataset& dataset) {
   }
 }
 
-// Whole numbers that the model looks up, of data that are no table: a table's are looked up as it
-// is read.
+// Whole numbers that the model looks up, of data that are no table: what is in a table, and
+// strings, are looked up as they are read.
 void look_up_numbers(const DatasetOptions& options, Dataset& dataset) {
   for (size_t i = 0; i < std::min(options.inputs.size(), dataset.features.size()); ++i) {
     const Port& port = options.inputs[i];
     dataset.looked_up = dataset.looked_up || port.lookup != nullptr;
-    const bool from_table =
-        (i < dataset.parts.size() ? dataset.parts[i].csv : dataset.csv) != nullptr;
-    if (port.lookup == nullptr || from_table) continue;
+    const bool has_part = i < dataset.parts.size();
+    const Dataset& of = has_part ? dataset.parts[i] : dataset;
+    const size_t place = has_part ? 0 : i;
+    const bool was_string = place < of.were_strings.size() && of.were_strings[place];
+    if (port.lookup == nullptr || of.csv != nullptr || was_string) continue;
     std::shared_ptr<RowSource>& source = dataset.features[i];
     if (port.lookup->takes_text) {
       throw Error(ErrorKind::kData,
                   fmt::format("{}: expected a table (.csv) with a column of text for the input {}, "
-                              "which layer {} looks up, received {}. Write the text to a table.",
+                              "a folder of texts (.txt) or an array of strings, which layer {} "
+                              "looks up, received {}. Write the text to a table.",
                               source->origin(), port.name, port.lookup->layer, dataset.form));
     }
     source = look_up_rows(std::move(source), std::make_shared<FieldIds>(port.lookup));

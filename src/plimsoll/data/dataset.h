@@ -21,7 +21,7 @@
 namespace plimsoll::data {
 
 struct CsvSchema;
-class ImageFolder;
+class SampleFolder;
 struct Vocabulary;
 
 struct Dataset {
@@ -39,7 +39,7 @@ struct Dataset {
   // Tokens of a text by their number; null for other data.
   std::shared_ptr<const Vocabulary> vocabulary{};
   // A flat folder of images, which masks belong to by name; null for other data.
-  std::shared_ptr<ImageFolder> images{};
+  std::shared_ptr<SampleFolder> images{};
   int64_t skipped = 0;               // damaged samples that were left out
   Bytes opening_peak{};              // the most that opening held, where that is much
   std::vector<std::string> notes{};  // of what was not done as asked, for the user
@@ -47,6 +47,8 @@ struct Dataset {
   std::vector<Dataset> parts{};
   // It was opened for a model that looks values up: they are looked up already.
   bool looked_up = false;
+  // Features that were strings, beside those of a table, and are looked up as they were opened.
+  std::vector<bool> were_strings{};
   Bytes tables{};  // vocabularies that none of the sources counts
 
   // What a shuffle is where the user names none: blocks beyond kFullShuffleBytes of data in one

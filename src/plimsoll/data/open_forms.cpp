@@ -20,8 +20,10 @@
 #include "data/hdf5/hdf5_frame.h"
 #include "data/hdf5/hdf5_rows.h"
 #include "data/image/image_rows.h"
+#include "data/lookup/string_rows.h"
 #include "data/record/record_files.h"
 #include "data/record/record_rows.h"
+#include "data/rows/class_rows.h"
 #include "data/rows/folder_entries.h"
 #include "data/rows/joined_rows.h"
 #include "data/rows/named_arrays.h"
@@ -75,16 +77,48 @@ std::shared_ptr<const codec::FileReader> open_text(const std::string& path,
 }
 
 // What options name a file of its own for is not taken from the archive.
-template <typename Open>
+// `take_strings` takes the features of a model's input of that number where they are strings.
+template <typename Open, typename TakeStrings>
 void take_arrays(const DatasetOptions& options, const ArrayNames& names, Dataset& dataset,
-                 const Open& open) {
-  for (const std::string& name : names.features) dataset.features.push_back(open(name));
+                 const Open& open, const TakeStrings& take_strings) {
+  for (const std::string& name : names.features) {
+    if (take_strings(dataset.features.size(), name)) continue;
+    dataset.features.push_back(open(name));
+  }
   if (!has_own_labels(options)) {
     for (const std::string& name : names.targets) dataset.targets.push_back(open(name));
   }
   if (!names.weights.empty() && options.weights.empty()) {
     dataset.weights.push_back(open(names.weights));
   }
+}
+
+constexpr auto kNoStrings = [](size_t, const std::string&) { return false; };
+
+// The lookup of an input that takes strings; null: it takes numbers.
+std::shared_ptr<const InputLookup> strings_of(const DatasetOptions& options, size_t input) {
+  const auto lookup = input < options.inputs.size() ? options.inputs[input].lookup : nullptr;
+  return lookup != nullptr && lookup->takes_text ? lookup : nullptr;
+}
+
+// Rows of an input that was strings. They are numbers by now; the vocabulary is counted here.
+void add_looked_up(LookedUpStrings strings, const FieldIds& ids, Dataset& dataset) {
+  dataset.note_opening(strings.opening_peak + Bytes(ids.held_bytes()));
+  dataset.tables += Bytes(ids.held_bytes());
+  dataset.were_strings.resize(dataset.features.size());
+  dataset.were_strings.push_back(true);
+  dataset.features.push_back(std::move(strings.rows));
+}
+
+// False where the model takes no strings, or the array has none.
+bool take_strings(const DatasetOptions& options, const codec::FileReader& file, Dataset& dataset) {
+  const auto lookup = strings_of(options, dataset.features.size());
+  if (lookup == nullptr || !codec::looks_like_npy(file)) return false;
+  const std::optional<codec::NpyStrings> array = codec::read_npy_strings(file);
+  if (!array) return false;
+  const auto ids = std::make_shared<FieldIds>(lookup);
+  add_looked_up(look_up_strings(file, *array, ids, options.spill_directory), *ids, dataset);
+  return true;
 }
 
 void take_notes(const std::vector<std::string>& notes, Dataset& dataset) {
@@ -129,43 +163,69 @@ bool has_masks(const DatasetOptions& options) {
   return !options.outputs.empty() && is_mask_folder(options.outputs.front().path);
 }
 
-// Class folders where any holds images, unless labels are named: those are of all images. What lies
-// beside class folders is no sample.
-ImageFolder::Layout layout_of(const DatasetOptions& options, std::vector<std::string>& notes) {
-  const ImageFolder::Loose loose = ImageFolder::find_loose(options.data);
-  if (loose.count == 0) return ImageFolder::Layout::kClasses;
-  if (has_own_labels(options) || !ImageFolder::has_class_images(options.data)) {
-    return ImageFolder::Layout::kFlat;
+// Class folders where any holds samples, unless labels are named: those are of all samples. What
+// lies beside class folders is no sample.
+SampleFolder::Layout layout_of(const DatasetOptions& options, SampleFolder::Kind kind,
+                               std::vector<std::string>& notes) {
+  const SampleFolder::Loose loose = SampleFolder::find_loose(options.data, kind);
+  if (loose.count == 0) return SampleFolder::Layout::kClasses;
+  if (has_own_labels(options) || !SampleFolder::has_class_files(options.data, kind)) {
+    return SampleFolder::Layout::kFlat;
   }
-  notes.push_back(
-      options.data + ": left out " +
-      (loose.count == 1 ? "1 image that lies" : fmt::format("{} images that lie", loose.count)) +
-      " beside the class folders (" + loose.first + (loose.count == 1 ? ")." : " and others)."));
-  return ImageFolder::Layout::kClasses;
+  const char* what = kind == SampleFolder::Kind::kTexts ? "text" : "image";
+  notes.push_back(options.data + ": left out " +
+                  (loose.count == 1 ? fmt::format("1 {} that lies", what)
+                                    : fmt::format("{} {}s that lie", loose.count, what)) +
+                  " beside the class folders (" + loose.first +
+                  (loose.count == 1 ? ")." : " and others)."));
+  return SampleFolder::Layout::kClasses;
 }
 
 void open_image_folder(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
   dataset.form = "images";
   if (has_masks(options)) {  // rows are made once it is known which masks are sound
-    dataset.images = std::make_shared<ImageFolder>(options.data, ImageFolder::Layout::kFlat);
+    dataset.images = std::make_shared<SampleFolder>(options.data, SampleFolder::Layout::kFlat);
     dataset.file_bytes = Bytes(dataset.images->file_bytes());
     return;
   }
   const bool known = like != nullptr && like->classes != nullptr;
-  const ImageFolder::Layout layout = layout_of(options, dataset.notes);
+  const SampleFolder::Layout layout =
+      layout_of(options, SampleFolder::Kind::kImages, dataset.notes);
   ImageSources sources =
       open_images(options.data, known ? like->classes.get() : nullptr, options, layout);
   dataset.file_bytes = Bytes(sources.folder->file_bytes());
   dataset.skipped = sources.skipped;
   take_notes(sources.notes, dataset);
   dataset.features.push_back(std::move(sources.images));
-  if (layout == ImageFolder::Layout::kFlat) {
+  if (layout == SampleFolder::Layout::kFlat) {
     dataset.images = sources.folder;
     return;
   }
   dataset.sorted_by_class = true;
   dataset.classes = std::make_shared<const std::vector<std::string>>(sources.folder->classes());
   dataset.targets.push_back(std::move(sources.labels));
+}
+
+// Files of one text each, which the model looks up.
+void open_text_folder(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
+  using Layout = SampleFolder::Layout;
+  constexpr auto kTexts = SampleFolder::Kind::kTexts;
+  dataset.form = "texts";
+  const bool known = like != nullptr && like->classes != nullptr;
+  const Layout layout = layout_of(options, kTexts, dataset.notes);
+  const auto folder = std::make_shared<const SampleFolder>(
+      options.data, layout, known ? like->classes.get() : nullptr, kTexts);
+  dataset.file_bytes = Bytes(folder->file_bytes());
+  const auto ids = std::make_shared<FieldIds>(strings_of(options, 0));
+  LookedUpStrings strings = look_up_files(*folder, ids, options.spill_directory);
+  strings.opening_peak += folder->resident_bytes();
+  add_looked_up(std::move(strings), *ids, dataset);
+  if (layout == Layout::kFlat) return;
+  dataset.tables += folder->resident_bytes();
+  dataset.sorted_by_class = true;
+  dataset.classes = std::make_shared<const std::vector<std::string>>(folder->classes());
+  const auto classes = std::ssize(folder->classes());
+  dataset.targets.push_back(class_rows(folder, classes > 1 && options.target_elements == classes));
 }
 
 Bytes size_of(const std::vector<std::string>& paths) {
@@ -209,9 +269,10 @@ void open_chunks(const DatasetOptions& options, std::vector<std::string> paths, 
   }
   const ArrayNames names =
       names_in(codec::ZipReader(codec::open_reader(shared->front()), ErrorKind::kData), options);
-  take_arrays(options, names, dataset, [&](const std::string& name) {
+  const auto open = [&](const std::string& name) {
     return join_files(options.data, shared, name, spill);
-  });
+  };
+  take_arrays(options, names, dataset, open, kNoStrings);
 }
 
 void open_archive(const DatasetOptions& options,
@@ -220,8 +281,14 @@ void open_archive(const DatasetOptions& options,
   dataset.form = "NumPy archive";
   const codec::ZipReader archive(file, ErrorKind::kData);
   dataset.opening_peak = archive.held_bytes();
-  take_arrays(options, names_in(archive, options), dataset,
-              [&](const std::string& name) { return open_npz_member(archive, name, spill); });
+  const auto open = [&](const std::string& name) { return open_npz_member(archive, name, spill); };
+  const auto strings = [&](size_t input, const std::string& name) {
+    const codec::ZipEntry* entry = archive.find(name + ".npy");
+    if (entry == nullptr || strings_of(options, input) == nullptr) return false;
+    const std::string folder = entry->deflated ? choose_spill_folder(spill) : spill;
+    return take_strings(options, *archive.open(*entry, folder), dataset);
+  };
+  take_arrays(options, names_in(archive, options), dataset, open, strings);
 }
 
 void open_input(const DatasetOptions& options, Dataset& dataset) {
@@ -267,9 +334,10 @@ void open_hdf5(const DatasetOptions& options, const std::shared_ptr<const codec:
                     (one ? "datasets x and y" : expected_arrays(options)) + ", received " + known +
                     (one ? ". Name them with --columns and --label-column." : "."));
   }
-  take_arrays(options, names, dataset, [&](const std::string& name) {
+  const auto open = [&](const std::string& name) {
     return open_hdf5_rows(reader, name, options.spill_directory);
-  });
+  };
+  take_arrays(options, names, dataset, open, kNoStrings);
 }
 
 void open_text_file(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
@@ -323,6 +391,7 @@ void open_file(const DatasetOptions& options, Dataset& dataset) {
     return open_records_files(options, {options.data}, dataset);
   }
   dataset.form = codec::looks_like_npy(*file) ? "NumPy" : "IDX";
+  if (take_strings(options, *file, dataset)) return;
   dataset.features.push_back(open_rows(options.data, options.spill_directory));
 }
 
@@ -335,6 +404,8 @@ void open_form(const DatasetOptions& options, const Dataset* like, Dataset& data
     if (!chunks.empty()) return open_chunks(options, std::move(chunks), dataset);
     const std::vector<std::string> records = record_files_in(options.data);
     if (!records.empty()) return open_records_files(options, records, dataset);
+    const bool texts = options.inputs.size() == 1 && strings_of(options, 0) != nullptr;
+    if (texts) return open_text_folder(options, like, dataset);
     return open_image_folder(options, like, dataset);
   }
   if (is_record_pattern(options.data)) {

@@ -23,7 +23,8 @@ namespace {
 constexpr size_t kPieceBytes = 256 << 10;
 constexpr const char* kName = "standard input";
 constexpr int64_t kMostArrays = 65'536;
-constexpr int64_t kScalar = -1;  // the rows of an array without any dimension
+constexpr size_t kMostKinds = 64;  // so that they take little, whatever comes
+constexpr int64_t kScalar = -1;    // the rows of an array without any dimension
 
 // Arrays of one type of number and one shape of rows.
 struct Kind {
@@ -46,18 +47,22 @@ struct Stream {
   std::vector<Kind> kinds;
 };
 
-// The number of the kind: one of the last two, which features and labels take in turn, or a new
-// one.
-size_t number_of(Kind kind, std::vector<Kind>& kinds) {
-  const size_t last_two = kinds.size() < 2 ? 0 : kinds.size() - 2;
-  const auto known =
-      std::find(kinds.begin() + static_cast<std::ptrdiff_t>(last_two), kinds.end(), kind);
+std::string name_of(int64_t number) { return fmt::format("{}, array {}", kName, number); }
+
+// The number of array `array`'s kind: one that came before, or a new one.
+size_t number_of(Kind kind, int64_t array, std::vector<Kind>& kinds) {
+  const auto known = std::ranges::find(kinds, kind);
   const auto number = static_cast<size_t>(known - kinds.begin());
-  if (known == kinds.end()) kinds.push_back(std::move(kind));
+  if (known != kinds.end()) return number;
+  if (kinds.size() == kMostKinds) {
+    throw Error(ErrorKind::kData,
+                fmt::format("{}: expected at most {} types of numbers and shapes of rows, received "
+                            "another. Write all chunks alike.",
+                            name_of(array), kMostKinds));
+  }
+  kinds.push_back(std::move(kind));
   return number;
 }
-
-std::string name_of(int64_t number) { return fmt::format("{}, array {}", kName, number); }
 
 std::shared_ptr<const codec::FileReader> reader_from(const codec::FileReader& file, int64_t begin,
                                                      int64_t number) {
@@ -138,7 +143,7 @@ StreamSources open_stream(const std::shared_ptr<const codec::FileReader>& file, 
       array.rows = header.shape.front();
       kind.row_shape.erase(kind.row_shape.begin());
     }
-    array.kind = number_of(std::move(kind), stream->kinds);
+    array.kind = number_of(std::move(kind), count + 1, stream->kinds);
     arrays[labels ? static_cast<size_t>(count % 2) : 0].push_back(array);
     begin += header.data_offset + bytes;
   }

@@ -99,6 +99,35 @@ TEST(Npy, RefusesFilesThatAreCutShort) {
   });
 }
 
+std::string text_of(const NpyStrings& format, std::string_view stored) {
+  std::string text;
+  append_npy_string(format, std::as_bytes(std::span(stored)), text);
+  return text;
+}
+
+TEST(Npy, ReadsStrings) {
+  const auto read = [](const std::string& descr, size_t bytes) {
+    return read_npy_strings(
+        npy("{'descr': '" + descr + "', 'fortran_order': False, 'shape': (2, 1)}", bytes));
+  };
+  EXPECT_FALSE(read("<f4", 8).has_value());
+  const NpyStrings bytes = read("|S3", 6).value();
+  EXPECT_EQ(bytes.bytes, 3);
+  EXPECT_EQ(bytes.shape, (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(text_of(bytes, std::string_view("a\0b\0\0", 5)), std::string("a\0b", 3));
+  const NpyStrings big = read(">U2", 16).value();
+  EXPECT_EQ(big.bytes, 8);
+  EXPECT_EQ(text_of(big, std::string_view("\0\0\0\xe9\0\1\xf6\xa2", 8)), "\u00e9\U0001f6a2");
+  EXPECT_EQ(text_of(read("<U2", 16).value(), std::string_view("a\0\0\0\0\0\0\0", 8)), "a");
+  // Halves of characters, and numbers that are none.
+  EXPECT_EQ(text_of(big, std::string_view("\0\0\xd8\0\xff\0\0\0", 8)), "\uFFFD\uFFFD");
+  EXPECT_EQ(read("<U0", 0).value().bytes, 0);
+  for (const char* odd : {"<U", "<U-1", "<U99999999999999999999", "|S1048577", "<U2x"}) {
+    expect_error(ErrorKind::kData, "expected an array of numbers", [&] { read(odd, 64); });
+  }
+  expect_error(ErrorKind::kData, "cut short", [&] { read("<U5", 39); });
+}
+
 TEST(Npy, WritesWhatItReads) {
   for (const std::vector<int64_t>& shape :
        {std::vector<int64_t>{}, {7}, {3, 4}, {1000, 28, 28, 1}}) {
@@ -125,7 +154,9 @@ TEST(Npy, DamagedHeadersNeverCrash) {
   good.read_at(0, bytes);
   for_each_mutation(bytes, 5000, 3, [](std::vector<std::byte> damaged) {
     try {
-      read_npy_header(MemoryReader(std::move(damaged), "x"));
+      const MemoryReader file(std::move(damaged), "x");
+      read_npy_strings(file);
+      read_npy_header(file);
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kData) << error.what();
     }

@@ -128,6 +128,20 @@ TEST(FieldIdsTest, TextsAreTakenApart) {
   EXPECT_EQ(tokens(lookup, "sea"), (Ids{3}));
 }
 
+TEST(FieldIdsTest, BuffersAreGivenBack) {
+  InputLookup lookup = *words({"a"});
+  lookup.kind = InputLookup::Kind::kText;
+  FieldIds ids(std::make_shared<const InputLookup>(lookup));
+  const int64_t tables = ids.held_bytes() - ids.buffer_bytes();
+  std::string text;
+  for (int i = 0; i < 10'000; ++i) text += "b ";
+  ids.of_tokens({text}, 1, [](int64_t) {});
+  EXPECT_GE(ids.buffer_bytes(), 10'000 * static_cast<int64_t>(sizeof(std::string_view)));
+  EXPECT_EQ(ids.held_bytes(), tables + ids.buffer_bytes());
+  ids.free_buffers();
+  EXPECT_LE(ids.buffer_bytes(), 16);
+}
+
 // Bytes that are no character are one replacement for each part that could begin one.
 TEST(FieldIdsTest, CharactersOfBrokenText) {
   InputLookup lookup = *words({"\xEF\xBF\xBD", "x", "\xF0\x9F\x98\x80"});

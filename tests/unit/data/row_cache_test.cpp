@@ -55,7 +55,7 @@ class RowCacheTest : public ::testing::Test {
   }
   // Rows by way of a cache; how often the images were decoded for it.
   int decodings(const std::string& version, std::vector<std::string>& notes) {
-    const auto files = std::make_shared<ImageFolder>(images_.path());
+    const auto files = std::make_shared<SampleFolder>(images_.path());
     CacheRequest request{cache_.path(), std::nullopt, "bilinear", {4, 5, 3}};
     if (!version.empty()) request.decoding = version;
     int count = 0;
@@ -96,7 +96,7 @@ TEST_F(RowCacheTest, AnotherDecoderReplacesTheCache) {
 TEST_F(RowCacheTest, AListingThatBreaksOffStopsNoCache) {
   cache_.write("other.npy", "");
   for (int entries = 0; entries < 3; ++entries) {
-    const auto files = std::make_shared<ImageFolder>(images_.path());
+    const auto files = std::make_shared<SampleFolder>(images_.path());
     std::vector<std::string> notes;
     CacheRequest request{cache_.path(), std::nullopt, std::to_string(entries), {4, 5, 3}};
     std::optional<BrokenListing> broken;
@@ -115,9 +115,9 @@ TEST_F(RowCacheTest, AFolderThatCannotBeListedIsAnError) {
   for (int entries = 0; entries < 3; ++entries) {
     const BrokenListing broken(entries);
     expect_error(ErrorKind::kIo, "cannot list the folder",
-                 [&] { ImageFolder::find_loose(images_.path()); });
+                 [&] { SampleFolder::find_loose(images_.path()); });
     expect_error(ErrorKind::kIo, "cannot list the folder",
-                 [&] { ImageFolder::has_class_images(images_.path()); });
+                 [&] { SampleFolder::has_class_files(images_.path()); });
   }
 }
 

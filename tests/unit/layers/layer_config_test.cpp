@@ -239,6 +239,8 @@ std::vector<std::pair<std::string, Object>> image_configurations() {
   return {
       {"AutoContrast", {{"value_range", Array{0, 1}}}},
       {"CenterCrop", {{"height", 3}, {"width", 4}, {"data_format", "channels_first"}}},
+      {"ContrastLimitedAdaptiveHistogramEqualization",
+       {{"value_range", Array{0, 1}}, {"clip_limit", 2.5}, {"tile_grid_size", Array{4, 3}}}},
       {"CutMix", {{"factor", Array{0.2, 0.6}}, {"seed", 3}}},
       {"Equalization", {{"bins", 64}, {"value_range", Array{0, 1}}}},
       {"LocallyConnected1D", {{"filters", 3}, {"kernel_size", 2}, {"strides", 2}}},

@@ -208,6 +208,9 @@ TEST_F(ShapeRules, Images) {
   refuses("three channels", "image_color", {x}, color);
   color.set("kind", "hues");
   refuses("\"hues\"", "image_color", {x}, color);
+  color.set("clip_limit", 1.0);
+  color.set("tiles", std::vector<int64_t>{3, 11});
+  refuses("at most 10 tiles side by side in 5 pixels", "equalize_tiles", {x}, color);
   color.set("kind", "blur");
   color.set("size", std::vector<int64_t>{3, 4});
   refuses("odd sizes of at most 63", "image_filter", {x}, color);

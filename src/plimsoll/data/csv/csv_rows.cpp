@@ -50,7 +50,7 @@ class Converter {
   double looked_up(const codec::CsvReader& reader, size_t index, std::string_view field) const;
   int64_t integer_id(const codec::CsvReader& reader, size_t index, std::string_view field) const;
   void open_texts(const std::string& folder);
-  void add_texts(std::span<const std::string_view> fields);
+  void add_texts(const codec::CsvReader& reader);
   // Where a column stands in a record of the file.
   size_t place_of(size_t index) const {
     const bool after = !has_label_ && schema_.label >= 0 && static_cast<int>(index) > schema_.label;
@@ -87,12 +87,14 @@ void Converter::open_texts(const std::string& folder) {
   }
 }
 
-void Converter::add_texts(std::span<const std::string_view> fields) {
+void Converter::add_texts(const codec::CsvReader& reader) {
+  const std::span<const std::string_view> fields = reader.fields_as_written();
+  const auto where = [&] { return fmt::format("{}: line {}", file_->name(), reader.line()); };
   for (size_t i = 0; i < texts_.size(); ++i) {
     if (texts_[i] == nullptr) continue;
     strings_.clear();
     for (const size_t index : schema_.inputs[i]) strings_.push_back(fields[place_of(index)]);
-    texts_[i]->add(strings_);
+    texts_[i]->add(strings_, where);
   }
 }
 
@@ -223,7 +225,7 @@ void Converter::take_record(const codec::CsvReader& reader) {
                             : 0);
     ++at;
   }
-  if (!texts_.empty()) add_texts(reader.fields_as_written());
+  if (!texts_.empty()) add_texts(reader);
   ++rows_;
 }
 
@@ -276,7 +278,7 @@ ArrayPlace Converter::run(const std::string& folder) {
   }
   flush(*out);
   peak_ = Bytes(reader.held_bytes() + static_cast<int64_t>(cells_.capacity() * sizeof(double)));
-  for (const auto& text : texts_) peak_ += Bytes(text == nullptr ? 0 : text->held_bytes());
+  for (const auto& text : texts_) peak_ += Bytes(text == nullptr ? 0 : text->peak_bytes());
   ArrayPlace place;
   place.file =
       std::make_shared<const codec::FileReader>(std::move(out), 0, written_, file_->name());
@@ -299,12 +301,14 @@ struct Field {
 class TableRows final : public RowSource {
  public:
   TableRows(std::shared_ptr<RowSource> table, std::shared_ptr<const CsvSchema> schema,
-            std::vector<Field> fields, std::vector<int64_t> row_shape, DType stored, bool first)
+            std::vector<Field> fields, std::vector<int64_t> row_shape, DType stored, bool first,
+            std::span<const float> weights = {})
       : table_(std::move(table)),
         schema_(std::move(schema)),
         fields_(std::move(fields)),
         row_shape_(std::move(row_shape)),
         stored_(stored),
+        weights_(weights),
         first_(first),
         columns_(table_->row_shape().front()) {
     for (const Field& field : fields_) {
@@ -364,6 +368,7 @@ class TableRows final : public RowSource {
       double& value = values[field.at + static_cast<size_t>(cell)];
       value = field.counts ? value + 1 : 1;
     }
+    for (size_t i = 0; i < weights_.size(); ++i) values[i] *= static_cast<double>(weights_[i]);
   }
   [[noreturn]] void refuse(int64_t row, int64_t bad, DType dtype) const {
     throw Error(ErrorKind::kData,
@@ -379,7 +384,8 @@ class TableRows final : public RowSource {
   std::vector<Field> fields_;
   std::vector<int64_t> row_shape_;
   DType stored_;
-  bool first_;  // of those that share the table: counts it
+  std::span<const float> weights_;  // of what words weigh; the schema has them
+  bool first_;                      // of those that share the table: counts it
   int64_t columns_;
   int64_t width_ = 0;
   int64_t staged_rows_ = 0;
@@ -396,7 +402,7 @@ std::vector<Field> looked_up_fields(const InputLookup& lookup, const std::vector
     Field field;
     field.column = column;
     field.one_hot = lookup.encoding != Encoding::kIds;
-    field.counts = lookup.encoding == Encoding::kCount;
+    field.counts = lookup.encoding == Encoding::kCount || lookup.encoding == Encoding::kTfIdf;
     if (field.one_hot) field.width = static_cast<size_t>(lookup.depth);
     if (!shared) field.at = fields.size() * field.width;
     fields.push_back(field);
@@ -437,7 +443,8 @@ std::unique_ptr<RowSource> rows_of_input(const std::shared_ptr<RowSource>& table
     const InputLookup& lookup = ids->lookup();
     return std::make_unique<TableRows>(
         table, schema, looked_up_fields(lookup, columns), lookup.output_shape,
-        lookup.encoding == InputLookup::Encoding::kIds ? DType::kInt64 : DType::kFloat32, first);
+        lookup.encoding == InputLookup::Encoding::kIds ? DType::kInt64 : DType::kFloat32, first,
+        lookup.weights);
   }
   std::vector<Field> fields = feature_fields(*schema, columns, options);
   if (fields.empty()) {

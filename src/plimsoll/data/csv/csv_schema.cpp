@@ -51,6 +51,7 @@ class Inference {
   bool first_is_header(codec::CsvReader& reader);
   bool is_asked_for(std::string_view name) const;
   void take_names(codec::CsvReader& reader);
+  void use_named_columns();
   void choose_columns();
   void choose_label();
   bool has_inputs() const;
@@ -222,20 +223,24 @@ void Inference::choose_label() {
   }
 }
 
+void Inference::use_named_columns() {
+  for (CsvColumn& column : schema_.columns) column.used = false;
+  for (size_t begin = 0; begin <= options_.columns.size();) {
+    const size_t end = std::min(options_.columns.find(',', begin), options_.columns.size());
+    const std::string name = options_.columns.substr(begin, end - begin);
+    schema_.columns[static_cast<size_t>(find_column(name, "--columns"))].used = true;
+    begin = end + 1;
+  }
+}
+
 void Inference::choose_columns() {
   std::vector<CsvColumn>& columns = schema_.columns;
+  if (!options_.columns.empty()) use_named_columns();
   choose_label();
   const auto label = static_cast<size_t>(std::max(schema_.label, 0));
   if (options_.columns.empty()) {
     if (schema_.label >= 0) columns[label].used = false;
   } else {
-    for (CsvColumn& column : columns) column.used = false;
-    for (size_t begin = 0; begin <= options_.columns.size();) {
-      const size_t end = std::min(options_.columns.find(',', begin), options_.columns.size());
-      const std::string name = options_.columns.substr(begin, end - begin);
-      columns[static_cast<size_t>(find_column(name, "--columns"))].used = true;
-      begin = end + 1;
-    }
     if (options_.label_column.empty() && schema_.label >= 0 && columns[label].used) {
       schema_.label = -1;  // the user took it for a feature
     }
@@ -255,9 +260,12 @@ bool Inference::has_inputs() const {
          (!options_.inputs.empty() && options_.inputs.front().lookup != nullptr);
 }
 
+// A column that --columns leaves out is no input's, whatever it is called.
 bool Inference::names_input(size_t index) const {
-  return has_inputs() && std::ranges::find(options_.inputs, schema_.columns[index].name,
-                                           &Port::name) != options_.inputs.end();
+  const bool left_out = !options_.columns.empty() && !schema_.columns[index].used;
+  return has_inputs() && !left_out &&
+         std::ranges::find(options_.inputs, schema_.columns[index].name, &Port::name) !=
+             options_.inputs.end();
 }
 
 void Inference::place_input(size_t input, std::vector<size_t> columns) {
@@ -290,11 +298,11 @@ void Inference::place_inputs() {
   std::vector<size_t> left;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto named = std::ranges::find(columns, inputs[i].name, &CsvColumn::name);
-    if (named == columns.end()) {
+    const auto index = static_cast<size_t>(named - columns.begin());
+    if (named == columns.end() || !names_input(index)) {
       open.push_back(i);
       continue;
     }
-    const auto index = static_cast<size_t>(named - columns.begin());
     if (is_label(index)) {
       throw Error(ErrorKind::kConfig, fmt::format("--label-column: expected a column that is no "
                                                   "input of the model, received {}.",

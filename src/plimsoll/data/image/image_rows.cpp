@@ -7,8 +7,8 @@
 #include "base/format.h"
 #include "base/shape.h"
 #include "codec/image/image.h"
-#include "codec/number_format.h"
 #include "data/image/bilinear_resize.h"
+#include "data/rows/class_rows.h"
 #include "data/rows/decoded_rows.h"
 #include "data/rows/row_cache.h"
 
@@ -41,43 +41,6 @@ class PixelDecoder final : public SampleDecoder {
   BilinearResize resize_;
 };
 
-class ClassRows final : public RowSource {
- public:
-  ClassRows(std::shared_ptr<const ImageFolder> folder, bool one_hot)
-      : folder_(std::move(folder)), origin_(folder_->path()) {
-    if (one_hot) row_shape_ = {static_cast<int64_t>(folder_->classes().size())};
-  }
-  int64_t row_count() const override { return folder_->count(); }
-  const std::vector<int64_t>& row_shape() const override { return row_shape_; }
-  DType stored_dtype() const override { return DType::kInt32; }
-  const std::string& origin() const override { return origin_; }
-  Bytes resident_bytes() const override { return Bytes(0); }  // the folder counts with the images
-  bool can_read_as(DType dtype) const override {
-    return codec::can_convert(codec::native_format(DType::kInt32), dtype);
-  }
-  void read(int64_t first, int64_t count, DType dtype, void* destination) override {
-    auto* out = static_cast<std::byte*>(destination);
-    const auto put = [&](int32_t value) {
-      codec::convert_numbers(codec::native_format(DType::kInt32),
-                             reinterpret_cast<const std::byte*>(&value), dtype, out, 1);
-      out += element_bytes(dtype).count();
-    };
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t number = folder_->class_of(first + i);
-      if (row_shape_.empty()) {
-        put(static_cast<int32_t>(number));
-        continue;
-      }
-      for (int64_t k = 0; k < row_shape_.front(); ++k) put(k == number ? 1 : 0);
-    }
-  }
-
- private:
-  std::shared_ptr<const ImageFolder> folder_;
-  std::string origin_;
-  std::vector<int64_t> row_shape_;
-};
-
 ImageShape shape_of(const std::string& path, const std::vector<int64_t>& sample) {
   const bool image = sample.size() == 3 && sample[0] > 0 && sample[1] > 0 &&
                      (sample[2] == 1 || sample[2] == 3 || sample[2] == 4);
@@ -104,7 +67,7 @@ CacheInput decode_files(const std::shared_ptr<const SampleFiles>& files,
 
 }  // namespace
 
-int64_t keep_sound(ImageFolder& folder, const std::vector<bool>& sound) {
+int64_t keep_sound(SampleFolder& folder, const std::vector<bool>& sound) {
   const auto dropped = std::count(sound.begin(), sound.end(), false);
   if (dropped == folder.count()) {
     throw Error(ErrorKind::kData,
@@ -114,7 +77,7 @@ int64_t keep_sound(ImageFolder& folder, const std::vector<bool>& sound) {
   return dropped;
 }
 
-std::vector<bool> find_sound_images(const ImageFolder& folder, const DatasetOptions& options) {
+std::vector<bool> find_sound_images(const SampleFolder& folder, const DatasetOptions& options) {
   const ImageShape shape = shape_of(folder.path(), options.sample_shape);
   if (!options.skip_damaged) return std::vector<bool>(static_cast<size_t>(folder.count()), true);
   return find_sound(folder, decoder_of(shape), shape.elements(), decoding_threads(options.threads));
@@ -125,7 +88,7 @@ std::unique_ptr<RowSource> decoded_image_rows(const std::shared_ptr<const Sample
   return decode_files(files, options).rows;
 }
 
-std::unique_ptr<RowSource> make_image_rows(const std::shared_ptr<const ImageFolder>& folder,
+std::unique_ptr<RowSource> make_image_rows(const std::shared_ptr<const SampleFolder>& folder,
                                            const DatasetOptions& options,
                                            std::vector<std::string>& notes) {
   const auto decode = [&] { return decode_files(folder, options); };
@@ -136,17 +99,16 @@ std::unique_ptr<RowSource> make_image_rows(const std::shared_ptr<const ImageFold
 }
 
 ImageSources open_images(const std::string& path, const std::vector<std::string>* classes,
-                         const DatasetOptions& options, ImageFolder::Layout layout) {
+                         const DatasetOptions& options, SampleFolder::Layout layout) {
   shape_of(path, options.sample_shape);  // before a large folder is listed
-  auto folder = std::make_shared<ImageFolder>(path, layout, classes);
+  auto folder = std::make_shared<SampleFolder>(path, layout, classes);
   ImageSources sources;
   sources.skipped = keep_sound(*folder, find_sound_images(*folder, options));
   sources.images = make_image_rows(folder, options, sources.notes);
   sources.folder = folder;
-  if (layout == ImageFolder::Layout::kFlat) return sources;
+  if (layout == SampleFolder::Layout::kFlat) return sources;
   const auto class_count = static_cast<int64_t>(folder->classes().size());
-  sources.labels = std::make_unique<ClassRows>(
-      folder, class_count > 1 && options.target_elements == class_count);
+  sources.labels = class_rows(folder, class_count > 1 && options.target_elements == class_count);
   return sources;
 }
 

@@ -113,7 +113,7 @@ class MaskDecoder final : public SampleDecoder {
 // The indices of images, by their names.
 class NameIndex {
  public:
-  explicit NameIndex(const ImageFolder& folder) : folder_(folder) {
+  explicit NameIndex(const SampleFolder& folder) : folder_(folder) {
     order_.reserve(static_cast<size_t>(folder.count()));
     for (int64_t i = 0; i < folder.count(); ++i) order_.push_back(i);
     std::ranges::sort(order_, {}, [&](int64_t i) { return folder_.stem(i); });
@@ -126,11 +126,11 @@ class NameIndex {
   }
 
  private:
-  const ImageFolder& folder_;
+  const SampleFolder& folder_;
   std::vector<int64_t> order_;
 };
 
-[[noreturn]] void refuse_single(const ImageFolder& of, int64_t first, int64_t count,
+[[noreturn]] void refuse_single(const SampleFolder& of, int64_t first, int64_t count,
                                 const std::string& expected) {
   throw Error(ErrorKind::kData,
               fmt::format("{}: expected {}, received none ({} of {} files have none). Put the "
@@ -139,7 +139,7 @@ class NameIndex {
 }
 
 // Brings the masks into the order of the images.
-void match(const ImageFolder& images, ImageFolder& masks) {
+void match(const SampleFolder& images, SampleFolder& masks) {
   const NameIndex index(masks);
   std::vector<int64_t> order;
   std::vector<bool> taken(static_cast<size_t>(masks.count()), false);
@@ -174,13 +174,13 @@ void match(const ImageFolder& images, ImageFolder& masks) {
 // An output's masks.
 struct Masks {
   MaskShape shape;
-  std::shared_ptr<ImageFolder> folder;
+  std::shared_ptr<SampleFolder> folder;
   MakeDecoder make;
 };
 
 // Of numbers that compression has changed none can be told from another class. It reads the first
 // bytes of each file, since a name may be wrong.
-void refuse_lossy(const ImageFolder& masks, int64_t classes) {
+void refuse_lossy(const SampleFolder& masks, int64_t classes) {
   for (int64_t i = 0; i < masks.count(); ++i) {
     const std::string form(codec::lossy_form(*codec::open_reader(masks.file(i))));
     if (form.empty()) continue;
@@ -219,12 +219,12 @@ std::shared_ptr<RowSource> make_rows(const Masks& masks, const DatasetOptions& o
 }  // namespace
 
 MaskedImages open_masked_images(const std::vector<Port>& outputs,
-                                const std::shared_ptr<ImageFolder>& images,
+                                const std::shared_ptr<SampleFolder>& images,
                                 const DatasetOptions& options) {
   std::vector<Masks> all;
   for (const Port& output : outputs) {
     const MaskShape shape = shape_of(output);
-    Masks masks{shape, std::make_shared<ImageFolder>(output.path, ImageFolder::Layout::kFlat),
+    Masks masks{shape, std::make_shared<SampleFolder>(output.path, SampleFolder::Layout::kFlat),
                 [shape] { return std::make_unique<MaskDecoder>(shape); }};
     match(*images, *masks.folder);
     if (shape.classes > 2) refuse_lossy(*masks.folder, shape.classes);

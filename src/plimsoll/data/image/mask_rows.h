@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "data/rows/dataset_options.h"
-#include "data/rows/image_folder.h"
 #include "data/rows/row_source.h"
+#include "data/rows/sample_folder.h"
 
 namespace plimsoll::data {
 
@@ -34,7 +34,7 @@ struct MaskedImages {
 // folder; partners are matched before. Throws kConfig where an output is no image, kData naming the
 // file.
 MaskedImages open_masked_images(const std::vector<Port>& outputs,
-                                const std::shared_ptr<ImageFolder>& images,
+                                const std::shared_ptr<SampleFolder>& images,
                                 const DatasetOptions& options);
 
 }  // namespace plimsoll::data

@@ -211,13 +211,13 @@ void FieldIds::of_tokens(const std::vector<std::string_view>& strings, int64_t m
 }
 
 int64_t FieldIds::bytes_for(const InputLookup& lookup) {
-  // The model's configuration holds a value for each token, with what its list has beside it, and
-  // a block for its text where it is long.
+  // The model's configuration holds a value for each token and weight, with what its list has
+  // beside it, and a block for a text where it is long.
   constexpr size_t kValueBytes = 48;
   constexpr size_t kInside = 15;
   const size_t tokens = lookup.integers.size() + lookup.words.size();
   const size_t slots = tokens == 0 ? 0 : std::bit_ceil(tokens * 2);
-  size_t bytes = tokens * kValueBytes + slots * sizeof(uint32_t);
+  size_t bytes = (tokens + lookup.weights.size()) * kValueBytes + slots * sizeof(uint32_t);
   for (size_t i = 0; i < lookup.words.size(); ++i) {
     const size_t length = lookup.words[i].size();
     if (length > kInside) bytes += (length + 1 + 8 + 15) / 16 * 16;
@@ -225,12 +225,19 @@ int64_t FieldIds::bytes_for(const InputLookup& lookup) {
   return lookup.held_bytes() + static_cast<int64_t>(bytes);
 }
 
-int64_t FieldIds::held_bytes() const {
-  int64_t bytes =
-      bytes_for(*lookup_) + static_cast<int64_t>(tokens_.capacity() * sizeof(std::string_view) +
-                                                 standard_.capacity() * sizeof(std::string));
-  for (const std::string& text : standard_) bytes += static_cast<int64_t>(text.capacity());
-  return bytes;
+int64_t FieldIds::held_bytes() const { return bytes_for(*lookup_) + buffer_bytes(); }
+
+int64_t FieldIds::buffer_bytes() const {
+  size_t bytes = tokens_.capacity() * sizeof(std::string_view) +
+                 standard_.capacity() * sizeof(std::string) + ngram_.capacity();
+  for (const std::string& text : standard_) bytes += text.capacity();
+  return static_cast<int64_t>(bytes);
+}
+
+void FieldIds::free_buffers() {
+  standard_ = std::vector<std::string>();
+  tokens_ = std::vector<std::string_view>();
+  ngram_ = std::string();
 }
 
 }  // namespace plimsoll::data

@@ -46,6 +46,9 @@ class FieldIds {
   int64_t held_bytes() const;
   // The same before there are any: but for buffers.
   static int64_t bytes_for(const InputLookup& lookup);
+  // Buffers are as large as the largest text was; they are given back when no text is left.
+  int64_t buffer_bytes() const;
+  void free_buffers();
 
  private:
   int64_t found(int64_t place) const { return place + lookup_->first_id(); }

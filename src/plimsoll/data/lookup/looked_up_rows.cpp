@@ -23,14 +23,28 @@ using Encoding = InputLookup::Encoding;
 
 bool is_ids(const InputLookup& lookup) { return lookup.encoding == Encoding::kIds; }
 
+bool counts(const InputLookup& lookup) {
+  return lookup.encoding == Encoding::kCount || lookup.encoding == Encoding::kTfIdf;
+}
+
+// Rows of several rows: one for each value of a sample.
+bool is_apart(const InputLookup& lookup) {
+  return lookup.depth > 0 && lookup.output_shape.size() > 1;
+}
+
 // Marks one id in a row of `depth` numbers; one beyond it is no class.
 void mark_id(const InputLookup& lookup, int64_t id, float* row) {
   if (id < 0 || id >= lookup.depth) return;
-  if (lookup.encoding == Encoding::kCount) {
+  if (counts(lookup)) {
     row[id] += 1;
   } else {
     row[id] = 1;
   }
+}
+
+// What words weigh, where they do.
+void weigh(const InputLookup& lookup, float* row) {
+  for (size_t i = 0; i < lookup.weights.size(); ++i) row[i] *= lookup.weights[i];
 }
 
 // Rows of counts, or of what occurs at all, of token numbers in a file.
@@ -59,9 +73,9 @@ class TokenCounts final : public RowSource {
   void read(int64_t first, int64_t count, DType dtype, void* destination) override {
     PLIMSOLL_CHECK(dtype == DType::kFloat32, "counts are float32");
     auto* row = static_cast<float*>(destination);
-    const int64_t depth = ids_->lookup().depth;
-    for (int64_t i = first; i < first + count; ++i, row += depth) {
-      std::fill_n(row, depth, 0.0F);
+    const int64_t width = fixed_shape(shape_).element_count(1);
+    for (int64_t i = first; i < first + count; ++i, row += width) {
+      std::fill_n(row, width, 0.0F);
       std::array<int64_t, 2> range{};  // the end of the sample before, and its own
       const auto bytes = std::as_writable_bytes(std::span(range));
       if (i == 0) {
@@ -70,17 +84,22 @@ class TokenCounts final : public RowSource {
         ends_->read_at((i - 1) * static_cast<int64_t>(sizeof(int64_t)), bytes);
       }
       count_tokens(range[0], range[1], row);
+      weigh(ids_->lookup(), row);
     }
   }
 
  private:
   void count_tokens(int64_t begin, int64_t end, float* row) const {
+    const int64_t step = is_apart(ids_->lookup()) ? ids_->lookup().depth : 0;
     std::array<int32_t, kPiece> piece;
     while (begin < end) {
       const auto now = std::min<int64_t>(end - begin, kPiece);
       const std::span<int32_t> part = std::span(piece).first(static_cast<size_t>(now));
       tokens_->read_at(begin * static_cast<int64_t>(sizeof(int32_t)), std::as_writable_bytes(part));
-      for (const int32_t id : part) mark_id(ids_->lookup(), id, row);
+      for (const int32_t id : part) {
+        mark_id(ids_->lookup(), id, row);
+        row += step;
+      }
       begin += now;
     }
   }
@@ -139,10 +158,11 @@ class LookedUpRows final : public RowSource {
       }
       float* row = static_cast<float*>(destination) + i * width_;
       std::fill_n(row, width_, 0.0F);
-      const bool apart = lookup.output_shape.size() > 1;
+      const int64_t step = is_apart(lookup) ? lookup.depth : 0;
       read_row(first + i, [&](size_t at, int64_t id) {
-        mark_id(lookup, id, row + (apart ? static_cast<int64_t>(at) * lookup.depth : 0));
+        mark_id(lookup, id, row + static_cast<int64_t>(at) * step);
       });
+      weigh(lookup, row);
     }
   }
 
@@ -204,20 +224,36 @@ void TokenWriter::put(int64_t id) {
   ++token_count_;
 }
 
-void TokenWriter::add(const std::vector<std::string_view>& strings) {
+void TokenWriter::add(const std::vector<std::string_view>& strings,
+                      const std::function<std::string()>& where) {
   const InputLookup& lookup = ids_->lookup();
   ++rows_;
-  if (is_ids(lookup)) {
+  if (lookup.kind != InputLookup::Kind::kText) {
+    for (const std::string_view string : strings) put(known(string, where));
+  } else if (is_ids(lookup)) {
     const int64_t end = token_count_ + lookup.length;
     ids_->of_tokens(strings, lookup.length, [&](int64_t id) { put(id); });
     while (token_count_ < end) put(0);
-    return;
+  } else {
+    ids_->of_tokens(strings, std::numeric_limits<int64_t>::max(), [&](int64_t id) {
+      if (id >= 0) put(id);
+    });
   }
-  ids_->of_tokens(strings, std::numeric_limits<int64_t>::max(), [&](int64_t id) {
-    if (id >= 0) put(id);
-  });
+  peak_ = std::max(peak_, held_bytes());
+  if (is_ids(lookup)) return;
   if (end_buffer_.size() == kWritten) flush();
   end_buffer_.push_back(token_count_);
+}
+
+int64_t TokenWriter::known(std::string_view word, const std::function<std::string()>& where) const {
+  const int64_t id = ids_->of_text(word);
+  if (id != FieldIds::kUnknown) return id;
+  constexpr size_t kShown = 80;
+  throw Error(ErrorKind::kData,
+              fmt::format("{}: expected one of the {} words of layer {}, which has no number for "
+                          "others (num_oov_indices=0), received \"{}\".",
+                          where(), ids_->lookup().words.size(), ids_->lookup().layer,
+                          word.substr(0, kShown)));
 }
 
 void TokenWriter::flush() {
@@ -233,20 +269,23 @@ void TokenWriter::flush() {
 
 int64_t TokenWriter::held_bytes() const {
   return static_cast<int64_t>(buffer_.capacity() * sizeof(int32_t) +
-                              end_buffer_.capacity() * sizeof(int64_t));
+                              end_buffer_.capacity() * sizeof(int64_t)) +
+         ids_->buffer_bytes();
 }
 
 std::unique_ptr<RowSource> TokenWriter::finish(const std::string& origin) {
   flush();
-  buffer_ = {};
-  end_buffer_ = {};
+  buffer_ = std::vector<int32_t>();
+  end_buffer_ = std::vector<int64_t>();
+  ids_->free_buffers();
   if (ends_ != nullptr) {
     return std::make_unique<TokenCounts>(ids_, tokens_, ends_, rows_, origin);
   }
   ArrayPlace place;
   place.file = std::make_shared<const codec::FileReader>(std::move(tokens_), 0, written_, origin);
   place.format = codec::native_format(DType::kInt32);
-  place.shape = {rows_, ids_->lookup().length};
+  place.shape = ids_->lookup().output_shape;
+  place.shape.insert(place.shape.begin(), rows_);
   return make_array_rows(place);
 }
 

@@ -1,11 +1,12 @@
 #pragma once
 
-// Rows of what layers that look up give: of texts, and of whole numbers in any source.
+// Rows of what layers that look up give: of words and texts, and of whole numbers in any source.
 //
 // Texts are taken apart once, as the file is read, into an unlinked file of the numbers of their
 // tokens; rows are made of these as they are asked for. So no text is in memory but the one that is
 // being read. Whole numbers are looked up as their rows are read. Internal to data.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,19 +18,23 @@
 
 namespace plimsoll::data {
 
-// Writes what a TextVectorization gives, sample by sample.
+// Writes what a layer that looks up strings gives, sample by sample.
 class TokenWriter {
  public:
   // The file lies in `folder`.
   TokenWriter(std::shared_ptr<FieldIds> ids, const std::string& folder);
 
-  // The strings of a sample: one, or as many as the layer takes.
-  void add(const std::vector<std::string_view>& strings);
-  int64_t held_bytes() const;
+  // The strings of a sample: one, or as many as the layer takes. Throws kData, naming the sample by
+  // `where`, for a word that the layer has no number for.
+  void add(const std::vector<std::string_view>& strings, const std::function<std::string()>& where);
+  // The most that it held so far.
+  int64_t peak_bytes() const { return peak_; }
   // Rows of what was added; nothing may be added afterwards. Throws kIo.
   std::unique_ptr<RowSource> finish(const std::string& origin);
 
  private:
+  int64_t held_bytes() const;
+  int64_t known(std::string_view word, const std::function<std::string()>& where) const;
   void put(int64_t id);
   void flush();
 
@@ -42,6 +47,7 @@ class TokenWriter {
   int64_t written_ = 0;      // of tokens
   int64_t ends_written_ = 0;
   int64_t rows_ = 0;
+  int64_t peak_ = 0;
 };
 
 // Whole numbers of `source` looked up by a lookup that takes numbers. The table is counted in the

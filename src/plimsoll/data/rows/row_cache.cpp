@@ -38,7 +38,7 @@ constexpr Bytes kWritingLeaves = 512_KiB;
 // Rows of the cache, or those that were to be cached, under the names of their files.
 class CachedRows final : public RowSource {
  public:
-  CachedRows(std::unique_ptr<RowSource> rows, std::shared_ptr<const ImageFolder> files,
+  CachedRows(std::unique_ptr<RowSource> rows, std::shared_ptr<const SampleFolder> files,
              Bytes beside)
       : rows_(std::move(rows)),
         files_(std::move(files)),
@@ -70,12 +70,12 @@ class CachedRows final : public RowSource {
 
  private:
   std::unique_ptr<RowSource> rows_;
-  std::shared_ptr<const ImageFolder> files_;
+  std::shared_ptr<const SampleFolder> files_;
   std::string origin_;
   Bytes beside_;
 };
 
-std::string source_name(const CacheRequest& request, const ImageFolder& files) {
+std::string source_name(const CacheRequest& request, const SampleFolder& files) {
   std::error_code failed;
   const fs::path whole = fs::weakly_canonical(files.path(), failed);
   Fingerprint source;
@@ -84,7 +84,7 @@ std::string source_name(const CacheRequest& request, const ImageFolder& files) {
   return "images-" + to_hex(source.value()) + "-";
 }
 
-std::string content_name(const CacheRequest& request, const ImageFolder& files) {
+std::string content_name(const CacheRequest& request, const SampleFolder& files) {
   Fingerprint content;
   content.add(request.decoding);
   for (int64_t i = 0; i < files.count(); ++i) {
@@ -201,7 +201,7 @@ std::string decoding_version() {
 }
 
 std::unique_ptr<RowSource> cached_rows(const CacheRequest& request,
-                                       std::shared_ptr<const ImageFolder> files,
+                                       std::shared_ptr<const SampleFolder> files,
                                        const std::function<CacheInput()>& make,
                                        std::vector<std::string>& notes) {
   const std::string source = source_name(request, *files);

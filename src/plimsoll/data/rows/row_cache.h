@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "data/rows/image_folder.h"
 #include "data/rows/row_source.h"
+#include "data/rows/sample_folder.h"
 
 namespace plimsoll::data {
 
@@ -45,7 +45,7 @@ struct CacheInput {
 // The samples of `files`, from the cache where it has them; else `make` is called, and its rows are
 // cached. `notes` says where that failed, and the rows are those of `make`.
 std::unique_ptr<RowSource> cached_rows(const CacheRequest& request,
-                                       std::shared_ptr<const ImageFolder> files,
+                                       std::shared_ptr<const SampleFolder> files,
                                        const std::function<CacheInput()>& make,
                                        std::vector<std::string>& notes);
 

@@ -102,6 +102,38 @@ void write_self_test(TensorSource& test, codec::ByteSink& sink) {
 
 namespace {
 
+// Numbers of the file of weights; none where that is deflated, which only the model can bound.
+std::optional<std::vector<float>> read_numbers(const codec::ZipReader& zip,
+                                               const std::string& path) {
+  const codec::ZipEntry& entry = *zip.find(kWeights);
+  if (entry.deflated) return std::nullopt;
+  const auto file = zip.open(entry, "");
+  if (!codec::looks_like_hdf5(*file)) return std::nullopt;
+  const codec::Hdf5Reader reader(file);
+  if (!reader.is_dataset(path)) return std::nullopt;
+  const std::unique_ptr<codec::Hdf5Dataset> numbers = reader.open(path);
+  const int64_t count = numbers->info().element_count;
+  if (numbers->info().type.type_class != codec::Hdf5Type::Class::kNumber ||
+      count > InputLookup::kMostDepth) {
+    refuse(zip.name() + "/" + path, fmt::format("at most {} numbers", InputLookup::kMostDepth),
+           fmt::format("{} of {}", count, numbers->info().type.described), "Save the model again.");
+  }
+  std::vector<float> values(static_cast<size_t>(count));
+  numbers->read_as(DType::kFloat32, 0, count, values.data());
+  return values;
+}
+
+Assets assets_of(const codec::ZipReader& zip) {
+  Assets assets;
+  assets.text = [&zip](const std::string& path) -> std::optional<std::string> {
+    const codec::ZipEntry* entry = zip.find("assets/" + path);
+    if (entry == nullptr) return std::nullopt;
+    return zip.read_text(*entry, kMaxAssetBytes);
+  };
+  assets.numbers = [&zip](const std::string& path) { return read_numbers(zip, path); };
+  return assets;
+}
+
 // Metadata of other writers may be anything: only what names our key is looked into.
 void read_metadata(const codec::ZipReader& zip, LoadedModel& loaded) {
   const codec::ZipEntry* entry = zip.find(kMetadata);
@@ -140,11 +172,7 @@ LoadedModel load_keras_archive(std::shared_ptr<const codec::FileReader> file,
   const std::string origin = zip.name() + "/" + std::string(kConfig);
   const layers::Config config =
       parse_json(zip.read_text(*zip.find(kConfig), kMaxJsonBytes), origin);
-  const Assets assets = [&](const std::string& path) -> std::optional<std::string> {
-    const codec::ZipEntry* entry = zip.find("assets/" + path);
-    if (entry == nullptr) return std::nullopt;
-    return zip.read_text(*entry, kMaxAssetBytes);
-  };
+  const Assets assets = assets_of(zip);
   LoadedModel loaded{read_architecture(config, zip.name(), options.input_shapes, &assets),
                      std::nullopt, nullptr, nullptr};
   if (const layers::Config* compile = config.find("compile_config")) {

@@ -31,9 +31,13 @@ constexpr int64_t kMaxTensors = 100'000;
 // inputs: the others as the file says. They fill in what a file leaves open ([null, null, 3]).
 using InputShapes = std::vector<std::vector<int64_t>>;
 
-// Reads a file that Keras keeps beside the configuration ("layers/string_lookup/vocabulary.txt");
-// none: it is not there. Bounds what it reads.
-using Assets = std::function<std::optional<std::string>(const std::string& path)>;
+// What Keras keeps beside the configuration; none: it is not there. Both bound what they read.
+struct Assets {
+  // A file ("layers/string_lookup/vocabulary.txt").
+  std::function<std::optional<std::string>(const std::string& path)> text;
+  // Numbers that are no weights of a layer ("layers/string_lookup/vars/idf_weights").
+  std::function<std::optional<std::vector<float>>(const std::string& path)> numbers;
+};
 
 // `origin` names the file in messages; `assets`: null where there are none. Throws kModel.
 layers::Model read_architecture(const layers::Config& json, const std::string& origin,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/keras/keras_json.h"
 #include "layers/config/config.h"
@@ -32,7 +33,10 @@ class JsonSource {
   const std::string& origin() const { return origin_; }
   // The text of a file beside the configuration, such as a layer's vocabulary; none: there is none.
   std::optional<std::string> asset(const std::string& path) const {
-    return assets_ == nullptr ? std::nullopt : (*assets_)(path);
+    return assets_ == nullptr ? std::nullopt : assets_->text(path);
+  }
+  std::optional<std::vector<float>> numbers(const std::string& path) const {
+    return assets_ == nullptr ? std::nullopt : assets_->numbers(path);
   }
 
   // "<file>: [<where>] expected …, received …. <next step>"; `where` may be empty.

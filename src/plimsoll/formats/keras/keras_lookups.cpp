@@ -82,11 +82,18 @@ class WrittenWords {
       bytes_ += token.is_string() ? printed_bytes(token.as_string()) : kIntegerBytes;
       ++count_;
     }
-    return count_ <= InputLookup::kMostWords && bytes_ <= kMostBytes;
+    return fits();
+  }
+  bool add_weights(size_t count) {
+    bytes_ += static_cast<int64_t>(count) * kWeightBytes;
+    return fits();
   }
 
  private:
+  bool fits() const { return count_ <= InputLookup::kMostWords && bytes_ <= kMostBytes; }
+
   static constexpr int64_t kIntegerBytes = 21;
+  static constexpr int64_t kWeightBytes = 24;
   static constexpr int64_t kMostBytes = int64_t{4} << 20;
   int64_t count_ = 0;
   int64_t bytes_ = 0;
@@ -120,7 +127,24 @@ Config tokens_of(const TreeNode& node, std::string_view text, const JsonSource& 
   return tokens;
 }
 
-// Puts vocabularies that lie beside the configuration into it.
+bool weighs(const TreeNode& node) {
+  const Config* mode = node.config.find("output_mode");
+  return mode != nullptr && mode->is_string() &&
+         (mode->as_string() == "tf_idf" || mode->as_string() == "tf-idf");
+}
+
+// Weights of `count` words, which lie among the layer's variables; null: they are not there.
+Config weights_of(const std::string& group, size_t count, const JsonSource& source) {
+  const auto numbers = source.numbers(group + "/vars/" + std::string(kWeightsOfWords));
+  if (!numbers) return {};
+  Config::Array weights;
+  for (size_t i = 0; i < std::min(count, numbers->size()); ++i) {
+    weights.emplace_back(static_cast<double>((*numbers)[i]));
+  }
+  return weights;
+}
+
+// Puts vocabularies that lie beside the configuration into it, and the weights of their words.
 void complete_vocabularies(ModelTree& tree, const JsonSource& source) {
   const KerasOrder order = keras_order(tree);
   const std::vector<std::string> groups = weight_groups(tree, order);
@@ -134,13 +158,17 @@ void complete_vocabularies(ModelTree& tree, const JsonSource& source) {
     if (!text) text = source.asset(groups[i] + "/_lookup_layer/vocabulary.txt");
     if (!text) continue;
     Config tokens = tokens_of(node, *text, source);
-    if (!written.add(tokens)) {
+    const size_t count = tokens.as_array().size();
+    if (!written.add(tokens) || (weighs(node) && !written.add_weights(count))) {
       source.refuse(node.name,
                     fmt::format("{} words and 4 MiB in all vocabularies of a model at most",
                                 InputLookup::kMostWords),
                     "more", "Make them smaller: max_tokens.");
     }
     node.config.set("vocabulary", std::move(tokens));
+    if (weighs(node)) {
+      node.config.set(std::string(kWeightsOfWords), weights_of(groups[i], count, source));
+    }
   }
 }
 

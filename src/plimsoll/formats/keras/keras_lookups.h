@@ -9,11 +9,15 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "formats/keras/keras_json_impl.h"
 #include "layers/model/model_tree.h"
 
 namespace plimsoll::formats {
+
+// What a layer of tf_idf calls the weights of its words, as an option and among its variables.
+inline constexpr std::string_view kWeightsOfWords = "idf_weights";
 
 // Completes vocabularies. For each input of the tree that is looked up, by its node, the layer:
 // {"class_name": …, "config": …}. Throws kModel.

@@ -29,6 +29,9 @@ using layers::TreeTensor;
 
 constexpr std::array<std::string_view, 4> kShapeKeys = {"batch_shape", "batch_input_shape",
                                                         "input_shape", "input_dim"};
+// What an InputLayer is told of the layer after it, beside what is in the file.
+constexpr std::string_view kLookup = "lookup";
+
 // One model of the tree, with what expanding it once needs.
 struct Level {
   ModelTree tree;
@@ -115,6 +118,7 @@ class TreeExpander {
   void prepare(Level& level, bool trainable, bool top) {
     trainable = trainable && level.tree.trainable;
     for (TreeNode& node : level.tree.nodes) {
+      if (is_input(node)) refuse_own_lookup(node);
       level.layers.emplace_back();
       level.models.emplace_back();
       if (node.model != nullptr) {
@@ -137,9 +141,17 @@ class TreeExpander {
       Config config = is_input(node) ? fixed_input(node) : node.config;
       config.set("name", node.layer);
       const auto lookup = lookups_.find(position);
-      if (is_input(node) && lookup != lookups_.end()) config.set("lookup", lookup->second);
+      if (is_input(node) && lookup != lookups_.end())
+        config.set(std::string(kLookup), lookup->second);
       return model_.add_layer(node.class_name, config);
     });
+  }
+
+  // What an input looks up, the layer after it says (find_lookups) and no file for itself.
+  void refuse_own_lookup(const TreeNode& node) const {
+    if (node.config.find(kLookup) == nullptr) return;
+    source_.refuse(node.name, "the options of an InputLayer", fmt::format("\"{}\"", kLookup),
+                   "Keras has no such option: save the model again with model.save().");
   }
 
   // The sizes that the file leaves open, as the user gave them.

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "codec/hdf5/hdf5_reader.h"
 #include "codec/hdf5/hdf5_writer.h"
+#include "formats/keras/keras_lookups.h"
 #include "formats/keras/keras_tree.h"
 #include "formats/keras/weight_groups.h"
 #include "formats/stored_tensor.h"
@@ -32,6 +33,16 @@ std::string normal_path(std::string path) {
     path.replace(at, kOldLayers.size(), "layers");
   }
   return path;
+}
+
+// Where the weights of a group's words lie: a TextVectorization has a StringLookup inside of it.
+std::vector<std::string> places_of_weights(const WeightGroup& group) {
+  if (group.weighs == nullptr) return {};
+  std::vector<std::string> places = {fmt::format("{}/vars/{}", group.path, kWeightsOfWords)};
+  if (group.weighs->kind == InputLookup::Kind::kText) {
+    places.push_back(fmt::format("{}/_lookup_layer/vars/{}", group.path, kWeightsOfWords));
+  }
+  return places;
 }
 
 // Finds each tensor's dataset and checks it against what the model wants.
@@ -58,7 +69,8 @@ class WeightsFinder {
 
   void find_group(const WeightGroup& group) {
     const std::string vars = group.path + "/vars/";
-    const int64_t count = count_below(vars);
+    const int64_t count = weights_in(group);
+    for (std::string& place : places_of_weights(group)) taken_.insert(std::move(place));
     if (count != static_cast<int64_t>(group.weights.size())) {
       refuse(group.name, fmt::format("{} weights in {}", group.weights.size(), vars),
              std::to_string(count), "The weights belong to another model.");
@@ -144,7 +156,7 @@ class WeightsFinder {
 
   bool has_all(const std::vector<WeightGroup>& groups) const {
     return std::ranges::all_of(groups, [&](const WeightGroup& group) {
-      return count_below(group.path + "/vars/") == static_cast<int64_t>(group.weights.size());
+      return weights_in(group) == static_cast<int64_t>(group.weights.size());
     });
   }
 
@@ -159,6 +171,13 @@ class WeightsFinder {
   bool is_scalar(const std::string& normal) const {
     const auto found = datasets_.find(normal);
     return found != datasets_.end() && file_.open(found->second)->info().shape.empty();
+  }
+
+  // Weights of words, which the configuration has, are none.
+  int64_t weights_in(const WeightGroup& group) const {
+    const std::vector<std::string> places = places_of_weights(group);
+    const bool named = !places.empty() && datasets_.contains(places.front());
+    return count_below(group.path + "/vars/") - (named ? 1 : 0);
   }
 
   int64_t count_below(const std::string& prefix) const {
@@ -205,6 +224,7 @@ std::vector<size_t> find_all(const std::vector<TensorInfo>& wanted, const Tensor
 struct WeightsLayout {
   codec::Hdf5Tree tree;
   std::vector<size_t> tensors;
+  std::vector<std::shared_ptr<const InputLookup>> weighing{};  // whose words' weights come last
 
   void add(const std::string& group, const std::string& name, const std::vector<TensorInfo>& infos,
            const std::vector<size_t>& positions) {
@@ -218,7 +238,15 @@ struct WeightsLayout {
   }
   void add_optimizer(const std::vector<TensorInfo>& variables,
                      const std::vector<size_t>& positions);
+  void add_weights_of_words(const WeightGroup& group);
 };
+
+void WeightsLayout::add_weights_of_words(const WeightGroup& group) {
+  for (const std::string& place : places_of_weights(group)) {
+    tree.add_dataset(place, DType::kFloat32, std::vector<int64_t>{group.weighs->depth});
+    weighing.push_back(group.weighs);
+  }
+}
 
 // Keras reads an optimizer inside of one that scales losses from a group of its own, too.
 void WeightsLayout::add_optimizer(const std::vector<TensorInfo>& variables,
@@ -246,6 +274,9 @@ WeightsLayout lay_out(const Model& model, const layers::CompileOptions* compile,
     if (!positions.empty()) layout.add_optimizer(variables, positions);
   }
   layout.add("", model.name(), {}, {});
+  for (const WeightGroup& group : groups) {
+    if (group.weighs != nullptr) layout.add_weights_of_words(group);
+  }
   return layout;
 }
 
@@ -275,6 +306,11 @@ void write_weights(const Model& model, const layers::CompileOptions* compile, Te
   const WeightsLayout layout = lay_out(model, compile, state);
   codec::Hdf5Writer writer(layout.tree, sink);
   copy_tensors(state, layout.tensors, writer);
+  for (const auto& lookup : layout.weighing) {
+    std::vector<float> weights = lookup->weights;
+    weights.resize(static_cast<size_t>(lookup->depth));
+    writer.write(std::as_bytes(std::span(weights)));
+  }
   writer.finish();
 }
 

@@ -41,7 +41,13 @@ TensorInfo info_of(const layers::Layer& layer, const layers::Weight& weight) {
 class ArchiveGroups {
  public:
   ArchiveGroups(const Model& model, GroupCount count)
-      : model_(model), layers_(index_layers(model)), count_(count) {}
+      : model_(model), layers_(index_layers(model)), count_(count) {
+    for (const layers::ModelPort& port : model.inputs()) {
+      const LayerId input = model.calls()[port.tensor.call.index()].layer;
+      const auto lookup = model.layer(input).input_lookup();
+      if (lookup != nullptr && !lookup->weights.empty()) weighing_[lookup->layer] = lookup;
+    }
+  }
 
   std::vector<WeightGroup> find(const ModelTree& tree) {
     walk(tree, "");
@@ -85,6 +91,8 @@ class ArchiveGroups {
     const layers::Layer& layer = model_.layer(id);
     groups_.push_back({node.name, path, {}, {}});
     const size_t own = groups_.size() - 1;
+    const auto weighs = weighing_.find(node.layer);
+    if (weighs != weighing_.end()) groups_[own].weighs = weighs->second;
     for (const layers::Weight& weight : model_.weights(id)) {
       const std::string owner = owner_of(weight.name);
       const std::string where = owner.empty() ? path : path + "/" + owner;
@@ -115,6 +123,7 @@ class ArchiveGroups {
 
   const Model& model_;
   LayerIndex layers_;
+  std::map<std::string_view, std::shared_ptr<const InputLookup>> weighing_;  // by layer
   GroupCount count_;
   std::vector<WeightGroup> groups_;
 };

@@ -6,9 +6,11 @@
 // are, and numbers the weights in it. An older HDF5 file has one group per layer of the top level
 // and lists all weights below it, trained ones first. Both follow from the tree of the model.
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "base/input_lookup.h"
 #include "base/tensor_io.h"
 #include "layers/model/model.h"
 #include "layers/model/model_tree.h"
@@ -22,6 +24,8 @@ struct WeightGroup {
   std::vector<TensorInfo> weights;
   std::vector<bool> trainable;
   size_t repeated = 0;  // of the first weights: they are another group's, and not trained here
+  // Of a layer that looks up and weighs words: these weights lie in its group under a name.
+  std::shared_ptr<const InputLookup> weighs{};
 };
 // How the groups of one class are numbered (keras_order.h).
 enum class GroupCount : uint8_t { kOnce, kTwiceWithWeights };

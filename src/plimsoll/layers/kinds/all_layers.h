@@ -30,6 +30,8 @@ std::shared_ptr<const Layer> make_bidirectional(const Config& config);
 std::shared_ptr<const Layer> make_category_encoding(const Config& config);
 std::shared_ptr<const Layer> make_center_crop(const Config& config);
 std::shared_ptr<const Layer> make_concatenate(const Config& config);
+std::shared_ptr<const Layer> make_contrast_limited_adaptive_histogram_equalization(
+    const Config& config);
 std::shared_ptr<const Layer> make_conv1d(const Config& config);
 std::shared_ptr<const Layer> make_conv1d_transpose(const Config& config);
 std::shared_ptr<const Layer> make_conv2d(const Config& config);

@@ -46,6 +46,8 @@ constexpr std::array kLayers = {
     Entry{"CategoryEncoding", make_category_encoding, {.calls = kWithMore}},
     Entry{"CenterCrop", make_center_crop},
     Entry{"Concatenate", make_concatenate},
+    Entry{"ContrastLimitedAdaptiveHistogramEqualization",
+          make_contrast_limited_adaptive_histogram_equalization},
     Entry{"Conv1D", make_conv1d},
     Entry{"Conv1DTranspose", make_conv1d_transpose},
     Entry{"Conv2D", make_conv2d},

@@ -15,6 +15,10 @@
 //   image_contrast  {lower, upper}   u times the distance from the mean of each channel; its own
 //                   gradient
 //   auto_contrast   {value_low, value_high}   each channel of a sample stretched over that range
+//   equalize_tiles  {value_low, value_high, clip_limit, tiles}   each channel's numbers spread so
+//   that
+//                   all are about as frequent, tile by tile; what is more frequent than clip_limit
+//                   times the mean counts no more (0: it does)
 //   image_filter    {kind, lower, upper, …}   what neighbours have to say, zeros beyond the edge:
 //                     "sharpness"   from a mean of 3 × 3 away by 2 u, clipped
 //                     "blur"        a Gaussian of {size}, its two deviations drawn once a batch
@@ -23,6 +27,7 @@
 //                   noise, or of {fill} where {filled}, where a draw is below u
 //   clip_range      {value_low, value_high}   and clip_range_grad (dy, x)
 
+#include "base/format.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
@@ -146,6 +151,37 @@ class AutoContrast final : public ImageOp {
   }
 };
 
+class EqualizeTiles final : public ImageOp {
+ public:
+  EqualizeTiles() : ImageOp("equalize_tiles") {}
+
+  std::vector<ValueType> infer(const NodeTypes& node) const override {
+    read_values(node);
+    read_double(node, "clip_limit", -kWidest, kWidest);
+    const ValueType image = image_of(node);
+    const std::vector<int64_t> tiles = read_ints(node, "tiles", 2, 1);
+    for (size_t k = 0; k < tiles.size(); ++k) {
+      const int64_t size = image.shape[1 + static_cast<int>(k)].count;
+      const int64_t beyond = (size + tiles[k] - 1) / tiles[k] * tiles[k] - size;
+      if (beyond <= size) continue;
+      refuse(fmt::format("at most {} tiles side by side in {} pixels", 2 * size, size),
+             std::to_string(tiles[k]), "Take fewer tiles, or resize the images before it.");
+    }
+    return {image};
+  }
+
+  OpTraits traits() const override { return {.bf16 = graph::kFollowsFirst}; }
+
+  // Each pixel is counted four times.
+  double flops_per_sample(const NodeTypes& node) const override {
+    return 4 * ImageOp::flops_per_sample(node);
+  }
+
+  void gradient(GradientContext& context) const override {
+    if (context.wants(0)) refuse_gradient("ContrastLimitedAdaptiveHistogramEqualization");
+  }
+};
+
 class ImageFilter final : public ImageOp {
  public:
   ImageFilter() : ImageOp("image_filter") {}
@@ -241,6 +277,7 @@ void register_image_colors(OpRegistry& registry) {
   add_op<AutoContrast>(registry);
   add_op<ClipRange>(registry);
   add_op<ClipRangeGrad>(registry);
+  add_op<EqualizeTiles>(registry);
   add_op<ImageColor>(registry);
   add_op<ImageContrast>(registry);
   add_op<ImageErase>(registry);

@@ -37,6 +37,7 @@ struct ImageLoopEntry {
 };
 std::span<const ImageLoopEntry> image_color_loops();
 std::span<const ImageLoopEntry> image_move_loops();
+ImageLoop make_equalized_tiles(const NodeProblem& problem);
 
 // Who draws in a call: the numbers of the step, and the first row of the call in the batch.
 struct CallDraws {

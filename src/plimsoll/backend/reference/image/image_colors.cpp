@@ -496,9 +496,13 @@ ImageLoop make_clip(const NodeProblem& problem) {
 }
 
 constexpr ImageLoopEntry kEntries[] = {
-    {"auto_contrast", make_auto_contrast}, {"clip_range", make_clip<false>},
-    {"clip_range_grad", make_clip<true>},  {"image_color", make_color},
-    {"image_contrast", make_contrast},     {"image_erase", make_erase},
+    {"auto_contrast", make_auto_contrast},
+    {"clip_range", make_clip<false>},
+    {"equalize_tiles", make_equalized_tiles},
+    {"clip_range_grad", make_clip<true>},
+    {"image_color", make_color},
+    {"image_contrast", make_contrast},
+    {"image_erase", make_erase},
     {"image_filter", make_filter},
 };
 

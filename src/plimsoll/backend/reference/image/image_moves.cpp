@@ -489,13 +489,13 @@ std::unique_ptr<Kernel> make_image(const Problem& problem) {
 }
 
 constexpr KernelEntry kKernels[] = {
-    {"auto_contrast", make_image},   {"clip_range", make_image},
-    {"clip_range_grad", make_image}, {"image_color", make_image},
-    {"image_contrast", make_image},  {"image_crop", make_image},
-    {"image_crop_grad", make_image}, {"image_erase", make_image},
-    {"image_filter", make_image},    {"image_flip", make_image},
-    {"image_warp", make_image},      {"resize2d", make_image},
-    {"resize2d_grad", make_image},
+    {"auto_contrast", make_image},  {"clip_range", make_image},
+    {"equalize_tiles", make_image}, {"clip_range_grad", make_image},
+    {"image_color", make_image},    {"image_contrast", make_image},
+    {"image_crop", make_image},     {"image_crop_grad", make_image},
+    {"image_erase", make_image},    {"image_filter", make_image},
+    {"image_flip", make_image},     {"image_warp", make_image},
+    {"resize2d", make_image},       {"resize2d_grad", make_image},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Layers that change the colors of images: RandomBrightness, RandomContrast and their like, by a
-// draw for each image in training, nothing afterwards; AutoContrast and its stretched range always.
+// draw for each image in training, nothing afterwards; AutoContrast's stretched range and equalized
+// tiles always.
 
 #include <cmath>
 
@@ -283,6 +284,34 @@ class AutoContrast final : public Layer {
   Range values_;
 };
 
+class TileEqualization final : public Layer {
+ public:
+  static constexpr std::string_view kClassName = "ContrastLimitedAdaptiveHistogramEqualization";
+
+  explicit TileEqualization(ConfigReader& reader) : Layer(reader) {
+    values_ = read_value_range(reader);
+    clip_limit_ = reader.number("clip_limit", 4.0);
+    tiles_ = reader.sizes("tile_grid_size", {8, 8}, 1);
+    channels_first_ = read_layout(reader);
+  }
+
+  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
+    const ValueId image = one_image(context, inputs, channels_first_);
+    const ValueId equalized = context.emit("equalize_tiles", {image},
+                                           {{"value_low", values_.lower},
+                                            {"value_high", values_.upper},
+                                            {"clip_limit", clip_limit_},
+                                            {"tiles", tiles_}});
+    return {give_image(context, equalized, channels_first_)};
+  }
+
+ private:
+  Range values_;
+  double clip_limit_ = 4;
+  std::vector<int64_t> tiles_;
+  bool channels_first_ = false;
+};
+
 class RandomSharpness final : public Recoloring {
  public:
   static constexpr std::string_view kClassName = "RandomSharpness";
@@ -416,6 +445,10 @@ class RandomErasing final : public Recoloring {
 
 std::shared_ptr<const Layer> make_auto_contrast(const Config& config) {
   return construct_layer<AutoContrast>(config);
+}
+std::shared_ptr<const Layer> make_contrast_limited_adaptive_histogram_equalization(
+    const Config& config) {
+  return construct_layer<TileEqualization>(config);
 }
 std::shared_ptr<const Layer> make_random_brightness(const Config& config) {
   return construct_layer<RandomBrightness>(config);

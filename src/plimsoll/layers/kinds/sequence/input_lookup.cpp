@@ -26,15 +26,11 @@ Encoding read_encoding(ConfigReader& reader, std::string_view fallback) {
   if (mode == "binary") mode = "multi_hot";
   if (mode == "tf-idf") mode = "tf_idf";
   reader.complete("output_mode", mode);
-  if (mode == "tf_idf") {
-    reader.refuse("output_mode", "int, one_hot, multi_hot or count", mode,
-                  "Weights of words are not read: build the model with count, and scale by a layer "
-                  "after it.");
-  }
   return mode == "int"         ? Encoding::kIds
          : mode == "one_hot"   ? Encoding::kOneHot
          : mode == "multi_hot" ? Encoding::kMultiHot
-                               : Encoding::kCount;
+         : mode == "count"     ? Encoding::kCount
+                               : Encoding::kTfIdf;
 }
 
 // One integer for both halves of the key, or a list of two; null: none.
@@ -100,8 +96,34 @@ struct SpecialTokens {
   const Config& at(size_t place) const { return mask && place == 0 ? *mask : oov; }
 };
 
-void read_vocabulary(ConfigReader& reader, const Config& given, const SpecialTokens& special,
-                     InputLookup& lookup) {
+// Weights stand in the vocabulary's order. Special tokens that are not in it weigh as much as its
+// words do on the average.
+void read_weights(ConfigReader& reader, const Config& given, int64_t tokens, bool has_special,
+                  InputLookup& lookup) {
+  if (lookup.encoding != Encoding::kTfIdf) return;
+  const int64_t count = given.is_array() ? std::ssize(given.as_array()) : 0;
+  if (count != tokens) {
+    reader.refuse("idf_weights", fmt::format("a weight for each of {} words", tokens),
+                  given.is_null() ? "none" : std::to_string(count),
+                  "Save the model with Keras: its .keras file has them in it.");
+  }
+  double sum = 0;
+  for (const Config& weight : given.as_array()) {
+    if (!weight.is_number()) reader.refuse("idf_weights", "numbers", weight.to_json());
+    sum += weight.as_double();
+  }
+  if (!has_special) {
+    lookup.weights.assign(static_cast<size_t>(lookup.oov_ids),
+                          static_cast<float>(sum / static_cast<double>(count)));
+  }
+  for (const Config& weight : given.as_array()) {
+    lookup.weights.push_back(static_cast<float>(weight.as_double()));
+  }
+  lookup.weights.shrink_to_fit();
+}
+
+void read_vocabulary(ConfigReader& reader, const Config& given, const Config& weights,
+                     const SpecialTokens& special, InputLookup& lookup) {
   if (given.is_null()) return;
   if (given.is_string()) {
     reader.refuse("vocabulary", "the words themselves", "the path of a file",
@@ -121,6 +143,7 @@ void read_vocabulary(ConfigReader& reader, const Config& given, const SpecialTok
   }
   lookup.words.shrink_to_fit();
   lookup.integers.shrink_to_fit();
+  read_weights(reader, weights, std::ssize(tokens), has_special, lookup);
 }
 
 int64_t token_count(const InputLookup& lookup) {
@@ -174,7 +197,7 @@ void read_index_lookup(ConfigReader& reader, InputLookup& lookup) {
   reader.refuse_unless_empty("sparse", "Encode into dense rows.");
   const bool pads = reader.flag("pad_to_max_tokens", false);
   if (integers) reader.choice("vocabulary_dtype", "int64", {"int64"});
-  reader.value("idf_weights", Config());
+  const Config weights = reader.value("idf_weights", Config());
   const Config vocabulary = reader.value("vocabulary", Config());
   reader.value("vocabulary_size", Config());
   const Config method = newer_option(reader, "oov_method");
@@ -183,7 +206,7 @@ void read_index_lookup(ConfigReader& reader, InputLookup& lookup) {
   if (!integers) reader.choice("encoding", "utf-8", {"utf-8"});
   SpecialTokens special{std::nullopt, oov, lookup.oov_ids};
   if (lookup.first_id() > lookup.oov_ids) special.mask = mask;
-  read_vocabulary(reader, vocabulary, special, lookup);
+  read_vocabulary(reader, vocabulary, weights, special, lookup);
   set_depth(reader, max_tokens, pads, lookup);
 }
 
@@ -252,13 +275,13 @@ void read_text(ConfigReader& reader, InputLookup& lookup) {
   reader.refuse_unless_empty("sparse", "Encode into dense rows.");
   reader.refuse_unless_empty("ragged", "Give output_sequence_length.");
   const Config vocabulary = reader.value("vocabulary", Config());
-  reader.value("idf_weights", Config());
+  const Config weights = reader.value("idf_weights", Config());
   reader.choice("encoding", "utf-8", {"utf-8"});
   reader.value("vocabulary_size", Config());
   lookup.has_mask = true;  // an empty word
   SpecialTokens special{std::nullopt, Config("[UNK]"), 1};
   if (lookup.encoding == Encoding::kIds) special.mask = Config("");
-  read_vocabulary(reader, vocabulary, special, lookup);
+  read_vocabulary(reader, vocabulary, weights, special, lookup);
   set_depth(reader, max_tokens, pads, lookup);
 }
 
@@ -271,6 +294,9 @@ void read_hashing(ConfigReader& reader, InputLookup& lookup) {
   read_salt(reader, reader.value("salt", Config()), lookup);
   read_mask(reader, "mask_value", reader.value("mask_value", Config()), lookup);
   lookup.encoding = read_encoding(reader, "int");
+  if (lookup.encoding == Encoding::kTfIdf) {
+    reader.refuse("output_mode", "int, one_hot, multi_hot or count", "tf_idf");
+  }
   reader.refuse_unless_empty("sparse", "Encode into dense rows.");
   if (lookup.encoding == Encoding::kIds) return;
   lookup.depth = lookup.bins;
@@ -291,7 +317,7 @@ std::vector<int64_t> given_shape(const ConfigReader& reader, const InputLookup& 
   const bool ids = lookup.encoding == Encoding::kIds;
   if (lookup.kind == Kind::kText) {
     if (lookup.encoding == Encoding::kOneHot) {
-      reader.refuse("output_mode", "int, multi_hot or count", "one_hot");
+      reader.refuse("output_mode", "int, multi_hot, count or tf_idf", "one_hot");
     }
     if (ids && lookup.length == 0) {
       reader.refuse("output_sequence_length", "a number", "none",

@@ -1,4 +1,4 @@
-#include "data/rows/image_folder.h"
+#include "data/rows/sample_folder.h"
 
 #include <algorithm>
 #include <cctype>
@@ -23,8 +23,9 @@ std::string ending_of(const fs::path& path) {
   return ending;
 }
 
-bool is_image(const fs::path& path) {
+bool is_sample(const fs::path& path, SampleFolder::Kind kind) {
   const std::string ending = ending_of(path);
+  if (kind == SampleFolder::Kind::kTexts) return ending == ".txt";
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp" ||
          ending == ".gif" || ending == ".webp";
 }
@@ -44,9 +45,9 @@ std::vector<std::string> folders_in(const std::string& path) {
 
 }  // namespace
 
-ImageFolder::ImageFolder(const std::string& path, Layout layout,
-                         const std::vector<std::string>* classes)
-    : path_(path) {
+SampleFolder::SampleFolder(const std::string& path, Layout layout,
+                           const std::vector<std::string>* classes, Kind kind)
+    : path_(path), kind_(kind) {
   if (layout == Layout::kFlat) {
     groups_.push_back({0, 0});
     list_files(path + "/", false);
@@ -58,19 +59,22 @@ ImageFolder::ImageFolder(const std::string& path, Layout layout,
   text_.shrink_to_fit();
   starts_.shrink_to_fit();
   if (count() > 0) return;
-  throw Error(ErrorKind::kData,
-              path + (layout == Layout::kFlat
-                          ? ": expected JPEG, PNG, BMP, GIF or WebP images, received none."
-                          : ": expected a folder of class folders with JPEG, "
-                            "PNG, BMP, GIF or WebP images in them, received none."));
+  const std::string wanted = kind == Kind::kTexts ? "texts (files that end in .txt)"
+                                                  : "JPEG, PNG, BMP, GIF or WebP images";
+  throw Error(ErrorKind::kData, path + ": expected " +
+                                    (layout == Layout::kFlat ? wanted
+                                                             : "a folder of class folders with " +
+                                                                   wanted + " in them") +
+                                    ", received none.");
 }
 
-ImageFolder::Loose ImageFolder::find_loose(const std::string& path) {
+SampleFolder::Loose SampleFolder::find_loose(const std::string& path, Kind kind) {
   Loose loose;
   const std::error_code failed = visit_entries(path, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
     std::string name = entry.path().filename().string();
-    if (name.starts_with('.') || !entry.is_regular_file(ignored) || !is_image(entry.path())) {
+    if (name.starts_with('.') || !entry.is_regular_file(ignored) ||
+        !is_sample(entry.path(), kind)) {
       return true;
     }
     if (loose.count++ == 0 || name < loose.first) loose.first = std::move(name);
@@ -80,21 +84,21 @@ ImageFolder::Loose ImageFolder::find_loose(const std::string& path) {
   return loose;
 }
 
-bool ImageFolder::has_class_images(const std::string& path) {
+bool SampleFolder::has_class_files(const std::string& path, Kind kind) {
   for (const std::string& name : folders_in(path)) {
     const std::string folder = path + "/" + name;
     std::error_code failed;
     auto files = fs::recursive_directory_iterator(folder, failed);
     for (; !failed && files != fs::end(files); files.increment(failed)) {
       std::error_code unreadable;
-      if (files->is_regular_file(unreadable) && is_image(files->path())) return true;
+      if (files->is_regular_file(unreadable) && is_sample(files->path(), kind)) return true;
     }
     if (failed) throw_io(folder, "list the folder", failed.value());
   }
   return false;
 }
 
-void ImageFolder::list_class(const std::string& name) {
+void SampleFolder::list_class(const std::string& name) {
   const auto known = std::find(classes_.begin(), classes_.end(), name);
   if (known == classes_.end()) {
     throw Error(ErrorKind::kData, path_ + "/" + name +
@@ -106,7 +110,7 @@ void ImageFolder::list_class(const std::string& name) {
   list_files(path_ + "/" + name, true);
 }
 
-void ImageFolder::list_files(const std::string& folder, bool hidden) {
+void SampleFolder::list_files(const std::string& folder, bool hidden) {
   const int64_t first = count();
   std::error_code failed;
   auto files = fs::recursive_directory_iterator(folder, failed);
@@ -117,7 +121,7 @@ void ImageFolder::list_files(const std::string& folder, bool hidden) {
       continue;
     }
     std::error_code unreadable;
-    if (!entry.is_regular_file(unreadable) || !is_image(entry.path())) continue;
+    if (!entry.is_regular_file(unreadable) || !is_sample(entry.path(), kind_)) continue;
     const std::string relative = entry.path().string().substr(path_.size() + 1);
     if (text_.size() + relative.size() >= std::numeric_limits<uint32_t>::max()) {
       throw Error(ErrorKind::kData,
@@ -134,30 +138,30 @@ void ImageFolder::list_files(const std::string& folder, bool hidden) {
   });
 }
 
-std::string ImageFolder::file(int64_t index) const {
+std::string SampleFolder::file(int64_t index) const {
   return path_ + "/" + (text_.data() + starts_[static_cast<size_t>(index)]);
 }
 
-std::string_view ImageFolder::stem(int64_t index) const {
+std::string_view SampleFolder::stem(int64_t index) const {
   const std::string_view path = text_.data() + starts_[static_cast<size_t>(index)];
-  return path.substr(0, path.rfind('.'));  // an image has an ending
+  return path.substr(0, path.rfind('.'));  // a sample has an ending
 }
 
-void ImageFolder::reorder(const std::vector<int64_t>& order) {
+void SampleFolder::reorder(const std::vector<int64_t>& order) {
   GrowingArray<uint32_t> starts;
   for (const int64_t index : order) starts.push_back(starts_[static_cast<size_t>(index)]);
   starts.shrink_to_fit();
   starts_ = std::move(starts);
 }
 
-int64_t ImageFolder::class_of(int64_t index) const {
+int64_t SampleFolder::class_of(int64_t index) const {
   const auto after =
       std::upper_bound(groups_.begin(), groups_.end(), index,
                        [](int64_t value, const Group& group) { return value < group.first; });
   return std::prev(after)->number;
 }
 
-void ImageFolder::retain(const std::vector<bool>& keep) {
+void SampleFolder::retain(const std::vector<bool>& keep) {
   size_t kept = 0;  // the table is made shorter where it is
   std::vector<Group> groups = groups_;
   for (size_t group = 0; group < groups_.size(); ++group) {
@@ -171,7 +175,7 @@ void ImageFolder::retain(const std::vector<bool>& keep) {
   groups_ = std::move(groups);
 }
 
-Bytes ImageFolder::resident_bytes() const {
+Bytes SampleFolder::resident_bytes() const {
   int64_t bytes = static_cast<int64_t>(text_.held_bytes() + starts_.held_bytes() +
                                        groups_.capacity() * sizeof(Group));
   for (const std::string& name : classes_) {
