@@ -103,6 +103,9 @@ def build_in(floatx: str, case: Case, weights: list[np.ndarray] | None) -> keras
         model = float64_twin(single)
     if weights is not None:
         model.set_weights([w.astype(floatx) for w in weights])
+        for layer in model._flatten_layers():
+            if isinstance(layer, keras.layers.Normalization):
+                layer.finalize_state()  # what it has of its statistics, as after loading
     return model
 
 

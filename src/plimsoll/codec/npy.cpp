@@ -179,7 +179,7 @@ std::optional<NpyStrings> parse_string_format(std::string_view text) {
   text.remove_prefix(1);
   const auto read = std::from_chars(text.data(), text.data() + text.size(), strings.bytes);
   const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
-  if (!whole || strings.bytes < 0 || strings.bytes > kMaxStringLength) return std::nullopt;
+  if (!whole || strings.bytes < 1 || strings.bytes > kMaxStringLength) return std::nullopt;
   if (strings.wide) strings.bytes *= static_cast<int64_t>(kWideBytes);
   return strings;
 }
