@@ -163,12 +163,34 @@ def test_folders_of_texts(tmp_path: Path) -> None:
         np.testing.assert_allclose(ours, expected, atol=1e-6)
     run_plimsoll("predict", tmp_path / "out.keras", "--data", folder, "--output",
                  tmp_path / "y.npy")  # fmt: skip
-    paths = sorted(
-        (p for p in folder.rglob("*.txt")), key=lambda p: str(p.relative_to(folder)).encode()
-    )
-    texts = tf.constant([path.read_bytes() for path in paths])
-    expected = written.predict(texts, verbose=0)
+    expected = written.predict(data, verbose=0)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, atol=1e-6)
+
+
+def test_texts_come_in_kerass_order(tmp_path: Path) -> None:
+    """Files of a folder before those of folders in it; a name may be nothing but its ending."""
+    folder = write_folders(tmp_path / "reviews")
+    for inner, name in (("pos", "zz.txt"), ("pos/aa", "b.txt"), ("pos/aa/b", "a.TXT"),
+                        ("neg/1", ".txt"), ("neg", "1.txt")):  # fmt: skip
+        (folder / inner).mkdir(parents=True, exist_ok=True)
+        (folder / inner / name).write_text(f"the sea {inner} ship {name} " * (len(inner) % 4))
+    model = review_model()
+    model.save(tmp_path / "model.keras")
+    run_plimsoll("predict", tmp_path / "model.keras", "--data", folder, "--batch", 4, "--output",
+                 tmp_path / "y.npy")  # fmt: skip
+    data = keras.utils.text_dataset_from_directory(
+        folder, batch_size=4, shuffle=False, verbose=False
+    )
+    expected = model.predict(data, verbose=0)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected, atol=1e-6)
+
+
+def test_weights_of_words_are_those_of_the_file(tmp_path: Path) -> None:
+    """What the configuration has is of the constructor, and Keras overwrites it as it loads."""
+    layer = L.StringLookup(vocabulary=["a", "b"], idf_weights=[1.0, 2.0], output_mode="tf_idf")
+    layer.set_vocabulary(["a", "b"], [5.0, 7.0])
+    ours, expected = given(tmp_path, layer, "string", {"x": ["a", "zz", "b"]})
+    np.testing.assert_array_equal(ours, expected)
 
 
 def test_a_flat_folder_of_texts(tmp_path: Path) -> None:

@@ -93,18 +93,10 @@ Bytes object_bytes(int64_t kernels, const std::vector<PrimitiveUse>& uses) {
 constexpr Bytes kOffsetsInRows = 64_KiB;
 
 // What a node that packs weights takes for that, by the layout it shares the table of.
-void add_pack(const graph::Graph& graph, const graph::Node& node,
-              std::map<std::string, Bytes>& tables) {
+void add_pack(const graph::Node& node, std::map<std::string, Bytes>& tables) {
   if (!node.op->traits().pack) return;
   const std::string layout = node.attributes.get_string("layout");
-  const Shape& shape = graph.value(node.inputs[0]).type.shape;
-  if (!cpu::is_winograd(layout)) {
-    tables[layout] = offset_table_bytes(parse_packed_layout(layout));
-  } else if (shape.rank() > 0) {
-    const int64_t filters = shape[shape.rank() - 1].at(1);
-    const int64_t places = shape.element_count(1) / filters + filters;
-    tables[layout + " " + node.name] = Bytes(int64_t{sizeof(int64_t)} * places);
-  }
+  if (!cpu::is_winograd(layout)) tables[layout] = offset_table_bytes(parse_packed_layout(layout));
 }
 
 // The row of a convolution that is not counted otherwise.
@@ -144,7 +136,7 @@ ResidentBytes estimate_resident_bytes(const PrimitiveLibrary& library,
           program.graph, graph::NodeId(n), program.batch, graph::lane_length(program));
       const int64_t shapes = kernels_of(library, program, graph::NodeId(n));
       kernels += object_bytes(shapes, own);
-      add_pack(program.graph, program.graph.node(graph::NodeId(n)), offsets);
+      add_pack(program.graph.node(graph::NodeId(n)), offsets);
       for (const PrimitiveUse& use : own) {
         uses.emplace(use.key, use);
         offsets.insert(use.moves.begin(), use.moves.end());

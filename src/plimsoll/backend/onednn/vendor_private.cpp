@@ -26,7 +26,12 @@ std::string own_folder() {
   if (::dladdr(headers, &program) != 0 && program.dli_fbase == info.dli_fbase) {
     // A program is known to the loader by the name that it was called by.
     std::error_code failed;
-    path = std::filesystem::read_symlink("/proc/self/exe", failed).string();
+    const std::string own = std::filesystem::read_symlink("/proc/self/exe", failed).string();
+    if (!failed) path = own;
+    if (!path.starts_with('/')) {
+      throw Error(ErrorKind::kIo, "expected /proc/self/exe, which tells where " +
+                                      std::string(kName) + " lies, found none. Mount /proc.");
+    }
   }
   return path.substr(0, path.rfind('/') + 1);
 }
@@ -39,7 +44,8 @@ std::string find_copy() {
     if (::access(path.c_str(), R_OK) == 0) return path;
   }
   throw Error(ErrorKind::kIo, "expected " + std::string(kName) + " in " + folder +
-                                  " or ../lib/plimsoll beside it, found none. Install it there.");
+                                  ", in ../lib/plimsoll beside it, or in the Python package "
+                                  "that it is part of, found none. Install it there.");
 }
 
 void* find(void* library, const char* name) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <filesystem>
 #include <limits>
+#include <string_view>
 #include <system_error>
 
 #include "base/error.h"
@@ -17,17 +17,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string ending_of(const fs::path& path) {
-  std::string ending = path.extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending;
+// By the end of the name, as Keras does: a name may be nothing else.
+bool is_sample(const fs::path& path, SampleFolder::Kind kind) {
+  std::string name = path.filename().string();
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto ends = [&](const char* ending) { return name.ends_with(ending); };
+  if (kind == SampleFolder::Kind::kTexts) return ends(".txt");
+  return ends(".jpg") || ends(".jpeg") || ends(".png") || ends(".bmp") || ends(".gif") ||
+         ends(".webp");
 }
 
-bool is_sample(const fs::path& path, SampleFolder::Kind kind) {
-  const std::string ending = ending_of(path);
-  if (kind == SampleFolder::Kind::kTexts) return ending == ".txt";
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp" ||
-         ending == ".gif" || ending == ".webp";
+// Keras's order: folders by their paths, and the names within each.
+bool comes_before(std::string_view a, std::string_view b) {
+  const auto folder = [](std::string_view path) {
+    return path.substr(0, path.rfind('/') == std::string_view::npos ? 0 : path.rfind('/'));
+  };
+  const std::string_view first = folder(a);
+  const std::string_view second = folder(b);
+  return first == second ? a < b : first < second;
 }
 
 std::vector<std::string> folders_in(const std::string& path) {
@@ -134,7 +141,7 @@ void SampleFolder::list_files(const std::string& folder, bool hidden) {
   }
   if (failed) throw_io(folder, "list the folder", failed.value());
   std::sort(starts_.begin() + first, starts_.end(), [&](uint32_t a, uint32_t b) {
-    return std::strcmp(text_.data() + a, text_.data() + b) < 0;
+    return comes_before(text_.data() + a, text_.data() + b);
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -144,6 +146,32 @@ Config weights_of(const std::string& group, size_t count, const JsonSource& sour
   return weights;
 }
 
+// Weights of a vocabulary in the configuration: Keras takes those among the layer's variables,
+// which have the special tokens' in front where the vocabulary has none, whatever the configuration
+// says.
+void take_weights(TreeNode& node, const std::string& group, const Config& vocabulary,
+                  const JsonSource& source) {
+  const std::string path = group + "/vars/" + std::string(kWeightsOfWords);
+  const auto numbers = source.numbers(path);
+  if (!numbers) return;
+  const Config::Array& words = vocabulary.as_array();
+  const Config* unknown = node.config.find("oov_token");
+  const Config* special = node.config.find("num_oov_indices");
+  const bool has_special = unknown != nullptr && !words.empty() && words.front() == *unknown;
+  int64_t first = special != nullptr && special->is_int() ? special->as_int() : 1;
+  const int64_t count = std::ssize(words);
+  if (has_special || std::ssize(*numbers) == count) first = 0;
+  if (first < 0 || first > std::ssize(*numbers) - count) {
+    source.refuse(node.name, fmt::format("a weight for each of {} words in {}", count, path),
+                  std::to_string(numbers->size()), "Save the model again.");
+  }
+  Config::Array weights;
+  for (int64_t i = 0; i < count; ++i) {
+    weights.emplace_back(static_cast<double>((*numbers)[static_cast<size_t>(first + i)]));
+  }
+  node.config.set(std::string(kWeightsOfWords), std::move(weights));
+}
+
 // Puts vocabularies that lie beside the configuration into it, and the weights of their words.
 void complete_vocabularies(ModelTree& tree, const JsonSource& source) {
   const KerasOrder order = keras_order(tree);
@@ -153,7 +181,9 @@ void complete_vocabularies(ModelTree& tree, const JsonSource& source) {
     TreeNode& node = tree.nodes[order.nodes[i]];
     if (!looks_up(node)) continue;
     const Config* given = node.config.find("vocabulary");
-    if (given == nullptr || !given->is_null()) continue;
+    if (given == nullptr) continue;
+    if (weighs(node) && given->is_array()) take_weights(node, groups[i], *given, source);
+    if (!given->is_null()) continue;
     std::optional<std::string> text = source.asset(groups[i] + "/vocabulary.txt");
     if (!text) text = source.asset(groups[i] + "/_lookup_layer/vocabulary.txt");
     if (!text) continue;

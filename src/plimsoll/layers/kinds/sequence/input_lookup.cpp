@@ -1,6 +1,7 @@
 #include "layers/kinds/sequence/input_lookup.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -105,11 +106,13 @@ void read_weights(ConfigReader& reader, const Config& given, int64_t tokens, boo
   if (count != tokens) {
     reader.refuse("idf_weights", fmt::format("a weight for each of {} words", tokens),
                   given.is_null() ? "none" : std::to_string(count),
-                  "Save the model with Keras: its .keras file has them in it.");
+                  "Save the model with Keras: its .keras file has them in it, not compressed.");
   }
   double sum = 0;
   for (const Config& weight : given.as_array()) {
-    if (!weight.is_number()) reader.refuse("idf_weights", "numbers", weight.to_json());
+    if (!weight.is_number() || !std::isfinite(weight.as_double())) {
+      reader.refuse("idf_weights", "finite numbers", weight.to_json());
+    }
     sum += weight.as_double();
   }
   if (!has_special) {
