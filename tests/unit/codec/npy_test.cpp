@@ -121,7 +121,8 @@ TEST(Npy, ReadsStrings) {
   EXPECT_EQ(text_of(read("<U2", 16).value(), std::string_view("a\0\0\0\0\0\0\0", 8)), "a");
   // Halves of characters, and numbers that are none.
   EXPECT_EQ(text_of(big, std::string_view("\0\0\xd8\0\xff\0\0\0", 8)), "\uFFFD\uFFFD");
-  for (const char* odd : {"<U", "<U0", "|S0", "<U-1", "<U99999999999999999999", "|S1048577", "<U2x"}) {
+  for (const char* odd :
+       {"<U", "<U0", "|S0", "<U-1", "<U99999999999999999999", "|S1048577", "<U2x"}) {
     expect_error(ErrorKind::kData, "expected an array of numbers", [&] { read(odd, 64); });
   }
   expect_error(ErrorKind::kData, "cut short", [&] { read("<U5", 39); });

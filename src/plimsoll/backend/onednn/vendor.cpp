@@ -61,8 +61,8 @@ int64_t bytes_in_use() {
 #endif
 }
 
-// Small pieces that the thread freed before and keeps aside: the heap counts them as in use, so what
-// is described would have them uncounted, sometimes more and sometimes less. Held while it is.
+// Small pieces that the thread freed before and keeps aside: the heap counts them as in use, so
+// what is described would have them uncounted, sometimes more and sometimes less. Held while it is.
 class KeptAside {
  public:
   KeptAside() {

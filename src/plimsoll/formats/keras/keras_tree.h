@@ -27,8 +27,8 @@ constexpr size_t kMaxCalls = 50'000;
 // `json` is a model's object or a bare configuration. Throws kModel.
 layers::ModelTree read_tree(const layers::Config& json, const JsonSource& source);
 
-// In which order the calls of a Functional are made: (node, call), the file's order among those that
-// could be, or Keras's where it matters to results. Throws kModel for cycles.
+// In which order the calls of a Functional are made: (node, call), the file's order among those
+// that could be, or Keras's where it matters to results. Throws kModel for cycles.
 struct TreeStep {
   size_t node = 0;
   size_t call = 0;

@@ -33,8 +33,8 @@ struct LayerTraits {
   bool takes_masks_off = false;  // a call takes masks off the values that it is called on
   // A call changes what the next one begins with; where it says "stateful", if it is.
   bool keeps_state = false;
-  bool reads_numbers = false;    // its input is integers, and "input_dim" bounds them
-  bool says_trainable = true;    // its constructor in Keras takes "trainable"
+  bool reads_numbers = false;  // its input is integers, and "input_dim" bounds them
+  bool says_trainable = true;  // its constructor in Keras takes "trainable"
   // Files have "layer/kernel", or else "layer/embeddings", a second time, before its own weights.
   bool lists_inner_kernel = false;
   // It makes numbers of an input's strings or whole numbers, and stands directly after it.
