@@ -1,34 +1,49 @@
 #include "planning/sharing.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/format.h"
 #include "ops/fuse/shards.h"
+#include "planning/tuning.h"
 
 namespace plimsoll::planning {
 namespace {
 
-// The stages that make a difference to a model's programs.
-std::vector<int> stages_of(const layers::Model& model, const layers::CompileOptions& compile,
-                           const layers::BatchSizes& batches, PlanRequest request) {
-  std::vector<int> stages;
+// The stages that make a difference to a model's programs, and what all of them are of.
+struct Stages {
+  std::vector<int> each;
+  std::string program;
+};
+
+Stages find_stages(const layers::Model& model, const layers::CompileOptions& compile,
+                   const layers::BatchSizes& batches, PlanRequest request) {
+  Stages stages;
   uint64_t last = 0;
   for (request.shard = 0; request.shard <= ops::kMostShardStage; ++request.shard) {
     const Lowered lowered = lower(model, compile, batches, request, 0);
     const uint64_t programs = graph::fingerprint(lowered.built.set);
-    if (!stages.empty() && programs == last) continue;
-    stages.push_back(request.shard);
+    if (!stages.each.empty() && programs == last) continue;
+    if (stages.each.empty()) stages.program = training_fingerprint(lowered);
+    stages.each.push_back(request.shard);
     last = programs;
   }
   return stages;
 }
 
-// What is asked of each stage first.
-PlanRequest trial(PlanRequest request) {
+// Ranks with other stages would exchange other things.
+void expect_equal_stages(Ranks& ranks, const Stages& stages) {
+  expect_equal_on(ranks, "the model, optimizer and loss", stages.program);
+  std::string text;
+  for (const int stage : stages.each) text += (text.empty() ? "" : ", ") + std::to_string(stage);
+  expect_equal_on(ranks, "the stages of sharding that this run has", text);
+}
+
+// What is asked of each stage first: a plan with the kernel set's blocks and without a file.
+PlanRequest plain_trial(PlanRequest request) {
   request.own_blocks_only = true;
   request.full_answer = false;
   request.remedies = false;
@@ -36,9 +51,21 @@ PlanRequest trial(PlanRequest request) {
   return request;
 }
 
-bool fits(const PlannedRun& run, const PlanRequest& request) {
-  return run.summary.fits() &&
-         (request.limit || run.summary.predicted_process <= guard_without_limit());
+// And where that fits with none: all that a plan may do.
+PlanRequest full_trial(PlanRequest request) {
+  request.full_answer = false;
+  request.remedies = false;
+  return request;
+}
+
+// What a rank has too little; 0: it fits.
+int64_t lack_of(const PlannedRun& run, const PlanRequest& request) {
+  const report::PlanSummary& summary = run.summary;
+  if (!request.limit) {
+    return std::max<int64_t>(0, (summary.predicted_process - guard_without_limit()).count());
+  }
+  if (summary.fits()) return 0;
+  return std::max<int64_t>(1, (report::needed(summary) - *request.limit).count());
 }
 
 // The largest number of any rank's.
@@ -53,6 +80,10 @@ int64_t most_of(Ranks* ranks, int64_t own) {
   return own;
 }
 
+bool equal_on_all(Ranks* ranks, int64_t own) {
+  return most_of(ranks, own) == -most_of(ranks, -own);
+}
+
 }  // namespace
 
 PlannedRun plan_shared_run(const layers::Model& model, const layers::CompileOptions& compile,
@@ -65,29 +96,36 @@ PlannedRun plan_shared_run(const layers::Model& model, const layers::CompileOpti
   if (ranks != nullptr) {
     expect_equal_on(*ranks, "--shard", stage ? std::to_string(*stage) : "auto");
   }
-  std::vector<int> stages;
   if (stage) {
-    stages.push_back(*stage);
-  } else {
-    stages = stages_of(model, compile, batches, request);
+    request.shard = *stage;
+    return plan_run(model, compile, batches, request);
   }
-  int64_t least = 0;  // of what the ranks need with a stage, the one that needs most
-  for (size_t i = 0; stages.size() > 1 && i < stages.size(); ++i) {
-    PlanRequest tried = trial(request);
-    tried.shard = stages[i];
-    PlannedRun run = plan_run(model, compile, batches, tried);
-    const Bytes smallest = run.summary.smallest_same_bits;
-    if (most_of(ranks, fits(run, tried) ? 0 : 1) == 0) {
-      request.shard = stages[i];
-      // What was left out of the trial is part of a full answer.
-      return request.full_answer ? plan_run(model, compile, batches, request) : std::move(run);
+  const Stages stages = find_stages(model, compile, batches, request);
+  if (ranks != nullptr) expect_equal_stages(*ranks, stages);
+  if (stages.each.size() == 1) return plan_run(model, compile, batches, request);
+  // Once for all stages.
+  request.times = find_times(model, compile, batches, request);
+  request.times.measure_rates = {};
+  int64_t least = 0;  // that the rank which lacks most lacks, with request.shard
+  for (PlanRequest tried : {plain_trial(request), full_trial(request)}) {
+    for (const int each : stages.each) {
+      tried.shard = each;
+      tried.searches_before = request.searches_before;
+      PlannedRun run = plan_run(model, compile, batches, tried);
+      const int64_t lack = most_of(ranks, lack_of(run, tried));
+      // Ranks with other blocks would add in other orders.
+      const bool equal = equal_on_all(ranks, run.summary.block_set);
+      if (lack == 0 && equal) {
+        request.shard = each;
+        // What was left out of the trial is part of a full answer.
+        return request.full_answer ? plan_run(model, compile, batches, request) : std::move(run);
+      }
+      request.searches_before += 1 + run.summary.block_set;
+      if (each != stages.each.front() && lack >= least) continue;
+      least = lack;
+      request.shard = each;
     }
-    const int64_t needed = most_of(ranks, smallest.count());
-    if (i > 0 && needed >= least) continue;
-    least = needed;
-    request.shard = stages[i];
   }
-  if (stages.size() == 1) request.shard = stages.front();
   return plan_run(model, compile, batches, request);
 }
 
