@@ -627,7 +627,7 @@ void Session::restore(TensorSource& tensors, int64_t steps) {
 }
 
 void Session::with_whole_state(bool wanted, const std::function<void(TensorSource&)>& use) {
-  train::with_whole_state({*executor_, programs().set, run_.lowered.sharded, options_.ranks},
+  train::with_whole_state({[this] { return state(); }, run_.lowered.sharded, options_.ranks},
                           wanted, use);
 }
 
