@@ -222,6 +222,16 @@ def test_a_stage_fits_by_smaller_blocks(job: WideJob) -> None:
     assert told["predicted_process_bytes"] <= 52 * MEBIBYTE
 
 
+def test_a_stage_fits_by_a_file(plimsoll: Path, tmp_path: Path) -> None:
+    """Below what any stage needs without one, and above what stage 1 needs with one."""
+    job = WideJob(plimsoll, tmp_path, units=1331)
+    limit = job.plan("--ranks", 2, "--shard", 3)["smallest_same_bits_bytes"] - 3 * MEBIBYTE
+    told = job.plan("--ranks", 2, "--memory", limit)
+    assert (told["shard"], told["block_set"]) == (1, 0)
+    assert told["spill_bytes"] > 0
+    assert told["predicted_process_bytes"] <= limit
+
+
 def test_searches_of_other_stages_are_counted(plimsoll: Path, tmp_path: Path) -> None:
     job = WideJob(plimsoll, tmp_path, units=1331)
     alone, _ = job.train(1)

@@ -42,30 +42,12 @@ void expect_equal_stages(Ranks& ranks, const Stages& stages) {
   expect_equal_on(ranks, "the stages of sharding that this run has", text);
 }
 
-// What is asked of each stage first: a plan with the kernel set's blocks and without a file.
-PlanRequest plain_trial(PlanRequest request) {
-  request.own_blocks_only = true;
-  request.full_answer = false;
-  request.remedies = false;
-  if (request.spill == SpillUse::kIfNeeded) request.spill = SpillUse::kNever;
-  return request;
-}
-
-// And where that fits with none: all that a plan may do.
-PlanRequest full_trial(PlanRequest request) {
-  request.full_answer = false;
-  request.remedies = false;
-  return request;
-}
-
 // What a rank has too little; 0: it fits.
 int64_t lack_of(const PlannedRun& run, const PlanRequest& request) {
   const report::PlanSummary& summary = run.summary;
-  if (!request.limit) {
-    return std::max<int64_t>(0, (summary.predicted_process - guard_without_limit()).count());
-  }
-  if (summary.fits()) return 0;
-  return std::max<int64_t>(1, (report::needed(summary) - *request.limit).count());
+  const Bytes most = request.limit.value_or(guard_without_limit());
+  if (!summary.fits()) return std::max<int64_t>(1, (report::needed(summary) - most).count());
+  return request.limit ? 0 : std::max<int64_t>(0, (summary.predicted_process - most).count());
 }
 
 // The largest number of any rank's.
@@ -78,6 +60,20 @@ int64_t most_of(Ranks* ranks, int64_t own) {
     own = std::max(own, other);
   }
   return own;
+}
+
+// What is asked of all stages, one after another: plans with the kernel set's blocks and without a
+// spill file, then with one, and then with smaller blocks too, which give other bits.
+std::vector<PlanRequest> trials_of(const PlanRequest& request, Ranks* ranks) {
+  PlanRequest all = request;
+  all.full_answer = false;
+  all.remedies = false;
+  PlanRequest own_blocks = all;
+  own_blocks.own_blocks_only = true;
+  PlanRequest plain = own_blocks;
+  if (request.spill == SpillUse::kIfNeeded) plain.spill = SpillUse::kNever;
+  const bool files = most_of(ranks, request.spill == SpillUse::kIfNeeded ? 1 : 0) > 0;
+  return files ? std::vector{plain, own_blocks, all} : std::vector{plain, all};
 }
 
 bool equal_on_all(Ranks* ranks, int64_t own) {
@@ -106,8 +102,9 @@ PlannedRun plan_shared_run(const layers::Model& model, const layers::CompileOpti
   // Once for all stages.
   request.times = find_times(model, compile, batches, request);
   request.times.measure_rates = {};
+  std::vector<PlanRequest> trials = trials_of(request, ranks);
   int64_t least = 0;  // that the rank which lacks most lacks, with request.shard
-  for (PlanRequest tried : {plain_trial(request), full_trial(request)}) {
+  for (PlanRequest& tried : trials) {
     for (const int each : stages.each) {
       tried.shard = each;
       tried.searches_before = request.searches_before;

@@ -4,9 +4,10 @@
 //
 // The lowest stage with which every rank's plan fits its own limit, with the kernel set's blocks
 // and without a spill file: what a higher one needs less memory for costs bytes between ranks.
-// Where none does, the lowest one that fits with all that a plan may do: weights in parts take
-// samples group by group, which may need more than whole ones. Where none does that either, the one
-// with which the rank that lacks most lacks least. All ranks try the stages together.
+// Where none does, the lowest one that fits with a spill file, then with smaller blocks, too:
+// weights in parts take samples group by group, which may need more than whole ones. Where none
+// does that either, the one with which the rank that lacks most lacks least. All ranks try the
+// stages together.
 
 #include <optional>
 
