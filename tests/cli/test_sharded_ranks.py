@@ -317,8 +317,19 @@ def test_stages_and_ranks_that_there_are_not(job: WideJob) -> None:
     done = job.run(1, "--shard", "some")
     assert done.returncode == 2
     assert 'expected auto or a stage from 0 to 3, received "some"' in done.stderr
-    words = job.command("--ranks", 3)
-    words[words.index("fit")] = "plan"
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2
-    assert "--ranks: expected a power of two, received 3" in done.stderr
+    output = job.folder / "plan.txt"
+    refused: list[tuple[list[Any], str]] = [
+        (["--ranks", 3], "--ranks: expected a power of two, received 3"),
+        (["--shard", 3], "--shard: expected --ranks beside it, received stage 3"),
+        (["--ranks", 2, "--output", output], "--output: expected none beside --ranks"),
+    ]
+    for more, said in refused:
+        words = job.command(*more)
+        words[words.index("fit")] = "plan"
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 2
+        assert said in done.stderr
+    assert not output.exists()
+    done = job.run(1, "--shard", 3, "--epochs", 1)
+    assert done.returncode == 0
+    assert "--shard 3: there is one process, which holds everything" in done.stderr
