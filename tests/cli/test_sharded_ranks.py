@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import re
 import subprocess
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from ranks_job import Job, skip_without_ranks, under_mpirun
 
 DOES_NOT_FIT = 3
 MEBIBYTE = 1 << 20
+DIFFER = (r"the model, optimizer and loss: expected the same on all ranks, received ([0-9a-f]{16}) "
+          r"on rank \d and ([0-9a-f]{16}) on rank \d")  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -198,6 +202,46 @@ def test_the_limit_decides(plimsoll: Path, tmp_path: Path) -> None:
     assert "does not fit" in done.stderr
 
 
+def test_a_stage_fits_by_smaller_blocks(job: WideJob) -> None:
+    """Samples take most: parts of weights need more than smaller blocks of whole ones."""
+    layers = [layer("InputLayer", "x", batch_shape=[None, 64, 64, 3])]
+    for i in range(10):
+        layers.append(layer("Conv2D", f"c{i}", filters=24, kernel_size=[3, 3], padding="same",
+                            activation="relu"))  # fmt: skip
+    layers.append(layer("GlobalAveragePooling2D", "mean"))
+    layers.append(layer("Dense", "classes", units=5, activation="softmax"))
+    model = {"class_name": "Sequential", "config": {"name": "images", "layers": layers}}
+    (job.folder / "images.json").write_text(json.dumps(model))
+    words = [job.binary, "plan", job.folder / "images.json", "--batch", 64, "--optimizer", "adam",
+             "--loss", "sparse_categorical_crossentropy", "--ranks", 2, "--parts", 2, "--threads",
+             1, "--times", "none", "--plan-time", 0.5, "--memory", "52MiB", "--json"]  # fmt: skip
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["block_set"] > 0
+    assert told["predicted_process_bytes"] <= 52 * MEBIBYTE
+
+
+def test_a_stage_fits_by_a_file(plimsoll: Path, tmp_path: Path) -> None:
+    """Below what any stage needs without one, and above what stage 1 needs with one."""
+    job = WideJob(plimsoll, tmp_path, units=1331)
+    limit = job.plan("--ranks", 2, "--shard", 3)["smallest_same_bits_bytes"] - 3 * MEBIBYTE
+    told = job.plan("--ranks", 2, "--memory", limit)
+    assert (told["shard"], told["block_set"]) == (1, 0)
+    assert told["spill_bytes"] > 0
+    assert told["predicted_process_bytes"] <= limit
+
+
+def test_searches_of_other_stages_are_counted(plimsoll: Path, tmp_path: Path) -> None:
+    job = WideJob(plimsoll, tmp_path, units=1331)
+    alone, _ = job.train(1)
+    named = job.train(2, "--shard", 3, "--no-spill")[1]["predicted_process_bytes"]
+    # Stages 0 and 1 do not fit that.
+    digest, told = job.train(2, "--no-spill", "--memory", named + 3 * MEBIBYTE)
+    assert digest == alone
+    assert named + MEBIBYTE < told["predicted_process_bytes"] <= named + 3 * MEBIBYTE
+
+
 def test_a_run_goes_on_with_other_ranks_and_stages(job: WideJob) -> None:
     whole, _ = job.train(1)
     end = job.folder / "end.keras"
@@ -222,6 +266,45 @@ def test_the_best_epoch_of_all_ranks(job: WideJob) -> None:
         assert digest_of(best) == kept
 
 
+def test_best_weights_that_one_rank_has_lost(job: WideJob) -> None:
+    """All keep the last ones: parts of both would be no model."""
+    last, end = job.folder / "last.keras", job.folder / "end.keras"
+    run = ["--epochs", 150, "--lanes", 4, "--output"]
+    assert job.run(1, *run, last).returncode == 0
+    best = job.folder / "kept" / "best.ckpt"
+    rule = ["--early-stopping", "patience=1000,min_delta=100", "--checkpoint", best.parent,
+            "--checkpoint-every", "1000epochs", "--shard", 3]  # fmt: skip
+    words = [*under_mpirun(2), *job.command(*run, end, *rule)]
+    going = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 60
+        while not best.exists() and going.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        best.unlink()
+        _, said = going.communicate(timeout=60)
+    finally:
+        going.kill()
+    assert going.returncode == 0, said
+    assert "are no longer there: the last ones are kept" in said
+    assert digest_of(end) == digest_of(last)
+
+
+def test_other_models_are_refused(job: WideJob) -> None:
+    """One of them has nothing to hold in parts."""
+    layers = [layer("InputLayer", "x", batch_shape=[None, 67]),
+              layer("Dense", "classes", units=3, activation="softmax")]  # fmt: skip
+    model = {"class_name": "Sequential", "config": {"name": "tiny", "layers": layers}}
+    (job.folder / "tiny.json").write_text(json.dumps(model))
+    wide = job.command("--lanes", 2)
+    tiny = [str(job.folder / "tiny.json") if w.endswith("wide.json") else w for w in wide]
+    for one, two in ((tiny, wide), (wide, tiny)):
+        done = subprocess.run([*under_mpirun(1), *one, ":", "-n", "1", *two],
+                              capture_output=True, text=True, timeout=120)  # fmt: skip
+        assert done.returncode == 2
+        told = re.search(DIFFER, done.stderr)
+        assert told is not None and told[1] != told[2], done.stderr
+
+
 def test_other_stages_are_refused(job: WideJob) -> None:
     one, two = (job.command("--shard", stage) for stage in (0, 1))
     done = subprocess.run([*under_mpirun(1), *one, ":", "-n", "1", *two],
@@ -234,8 +317,19 @@ def test_stages_and_ranks_that_there_are_not(job: WideJob) -> None:
     done = job.run(1, "--shard", "some")
     assert done.returncode == 2
     assert 'expected auto or a stage from 0 to 3, received "some"' in done.stderr
-    words = job.command("--ranks", 3)
-    words[words.index("fit")] = "plan"
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2
-    assert "--ranks: expected a power of two, received 3" in done.stderr
+    output = job.folder / "plan.txt"
+    refused: list[tuple[list[Any], str]] = [
+        (["--ranks", 3], "--ranks: expected a power of two, received 3"),
+        (["--shard", 3], "--shard: expected --ranks beside it, received stage 3"),
+        (["--ranks", 2, "--output", output], "--output: expected none beside --ranks"),
+    ]
+    for more, said in refused:
+        words = job.command(*more)
+        words[words.index("fit")] = "plan"
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 2
+        assert said in done.stderr
+    assert not output.exists()
+    done = job.run(1, "--shard", 3, "--epochs", 1)
+    assert done.returncode == 0
+    assert "--shard 3: there is one process, which holds everything" in done.stderr

@@ -32,8 +32,9 @@ OF_COMMAND = {
     ("predict", "--output"): "Model::predict_to",
     ("fit", "--rank-timeout"): "a launcher's processes are joined by the command alone",
     ("fit", "--shard"): "a launcher's processes are joined by the command alone",
-    ("plan", "--ranks"): "a launcher's processes are joined by the command alone",
-    ("plan", "--shard"): "a launcher's processes are joined by the command alone",
+    # They join nobody: C++ and Python could ask as well, but have no runs that ranks share.
+    ("plan", "--ranks"): "runs that ranks share are the command's alone",
+    ("plan", "--shard"): "runs that ranks share are the command's alone",
     ("evaluate", "--rank-timeout"): "a launcher's processes are joined by the command alone",
 }
 # Fields that no command line has: calls of the host's own.

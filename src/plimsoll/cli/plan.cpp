@@ -64,6 +64,17 @@ run::FitRequest request_of(const PlanCommand& options) {
                 "--plan: expected none beside --ranks, received one of a single process. Leave out "
                 "one of them.");
   }
+  if (options.ranks > 1 && !options.output.empty()) {
+    throw Error(ErrorKind::kConfig,
+                "--output: expected none beside --ranks, received a file for a plan that ranks "
+                "would not read. Leave out one of them.");
+  }
+  if (options.ranks == 1 && request.settings.shard.value_or(0) > 0) {
+    throw Error(ErrorKind::kConfig,
+                fmt::format("--shard: expected --ranks beside it, received stage {} for one "
+                            "process, which holds everything. Say how many ranks there are.",
+                            *request.settings.shard));
+  }
   request.data = data_request(options.data);
   request.validation = validation_request(options.data);
   request.validation_split = options.data.validation_split;

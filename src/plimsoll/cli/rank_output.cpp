@@ -41,7 +41,13 @@ void CommandRanks::speak() {
 }
 
 void CommandRanks::share(run::Settings& settings, bool lanes_known) const {
-  if (joined_ == nullptr) return;
+  if (joined_ == nullptr) {
+    if (settings.shard.value_or(0) > 0) {
+      std::fprintf(stderr, "--shard %d: there is one process, which holds everything\n",
+                   *settings.shard);
+    }
+    return;
+  }
   if (!settings.plan.empty()) {
     throw Error(ErrorKind::kConfig,
                 "--plan: expected none where ranks share the steps, received one of a single "

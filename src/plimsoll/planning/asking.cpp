@@ -105,8 +105,9 @@ void fill_overhead(const Lowering& lowering, const PlanRequest& request, int blo
       answer.clone_bytes = clone_bytes_of(tailed->built.set);
     }
   }
-  add_searches_before(block_set, answer.overhead);
-  add_searches_before(block_set, answer.least_overhead);
+  const int before = request.searches_before + block_set;
+  add_searches_before(before, answer.overhead);
+  add_searches_before(before, answer.least_overhead);
 }
 
 // A set's programs, and what to ask the planner.

@@ -8,6 +8,7 @@
 #include "base/accounted.h"
 #include "base/error.h"
 #include "base/format.h"
+#include "base/hash.h"
 #include "graph/lanes.h"
 #include "graph/op.h"
 #include "graph/verify.h"
@@ -112,6 +113,17 @@ void Lowering::fuse(layers::BuiltPrograms& built, const layers::BatchSizes& batc
     program.graph = ops::fuse(program.graph, ops::registry(), offers, samples);
     program.lanes = lanes_;
   }
+}
+
+std::string training_fingerprint(const Lowered& lowered) {
+  graph::ProgramSet train;
+  const graph::ProgramSet& all = lowered.of_one ? *lowered.of_one : lowered.built.set;
+  for (const graph::Program& program : all.programs) {
+    if (program.name == "train" || program.name == "apply") train.programs.push_back(program);
+  }
+  // In how many lanes it is summed is told apart.
+  for (graph::Program& program : train.programs) program.lanes = 1;
+  return to_hex(graph::fingerprint(train));
 }
 
 Lowered Lowering::lower(int block_set) const { return lower(fused_, block_set); }

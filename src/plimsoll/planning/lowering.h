@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "backend/kernel/backends.h"
@@ -22,6 +23,9 @@ struct Lowered {
   // What they hold in parts, in the programs' state variables.
   std::vector<ops::ShardedState> sharded{};
 };
+
+// Of what one process would train by, whatever the lanes are.
+std::string training_fingerprint(const Lowered& lowered);
 
 // A model's programs, built and fused once for all block sets: those differ in packed weights only.
 class Lowering {

@@ -182,9 +182,9 @@ ProcessOverhead with_clones(ProcessOverhead overhead, Bytes arena, Bytes counted
   return overhead;
 }
 
-void add_searches_before(int block_set, ProcessOverhead& overhead) {
-  if (block_set == 0) return;
-  const Bytes searched = kFirstSearch + kFurtherSearch * (block_set - 1);
+void add_searches_before(int count, ProcessOverhead& overhead) {
+  if (count == 0) return;
+  const Bytes searched = kFirstSearch + kFurtherSearch * (count - 1);
   overhead.structures += searched;
   overhead.search += searched;
   overhead.start_up += searched;

@@ -99,8 +99,9 @@ Bytes read_given();
 // `counted` and the run with `arena` is one size.
 ProcessOverhead with_clones(ProcessOverhead overhead, Bytes arena, Bytes counted);
 
-// What asking for the block sets before this one leaves in heap and library pages.
-void add_searches_before(int block_set, ProcessOverhead& overhead);
+// What so many searches before this one leave in heap and library pages: for other block sets, and
+// for other stages of sharding.
+void add_searches_before(int count, ProcessOverhead& overhead);
 
 // What a spill file takes beside its buffer: threads, and the tables of transfers of state.
 Bytes spill_tables(const graph::ProgramSet& programs);

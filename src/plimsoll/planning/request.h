@@ -40,6 +40,7 @@ struct PlanRequest {
   int64_t lanes = 0;           // of the batch (graph/lanes.h), a power of two; 0: one
   graph::RankPlace ranks{};    // who this is of those that share each step
   int shard = 0;               // what they hold in parts (ops/fuse/shards.h)
+  int searches_before = 0;     // that were made for other stages of that
   uint64_t seed = 0;
   Bytes exchange{};  // what the library that ranks exchange by has taken of the process
   Bytes given;       // what the process held before, where it is not ours (memory_model.h)

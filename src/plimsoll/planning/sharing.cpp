@@ -1,44 +1,53 @@
 #include "planning/sharing.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/format.h"
 #include "ops/fuse/shards.h"
+#include "planning/tuning.h"
 
 namespace plimsoll::planning {
 namespace {
 
-// The stages that make a difference to a model's programs.
-std::vector<int> stages_of(const layers::Model& model, const layers::CompileOptions& compile,
-                           const layers::BatchSizes& batches, PlanRequest request) {
-  std::vector<int> stages;
+// The stages that make a difference to a model's programs, and what all of them are of.
+struct Stages {
+  std::vector<int> each;
+  std::string program;
+};
+
+Stages find_stages(const layers::Model& model, const layers::CompileOptions& compile,
+                   const layers::BatchSizes& batches, PlanRequest request) {
+  Stages stages;
   uint64_t last = 0;
   for (request.shard = 0; request.shard <= ops::kMostShardStage; ++request.shard) {
     const Lowered lowered = lower(model, compile, batches, request, 0);
     const uint64_t programs = graph::fingerprint(lowered.built.set);
-    if (!stages.empty() && programs == last) continue;
-    stages.push_back(request.shard);
+    if (!stages.each.empty() && programs == last) continue;
+    if (stages.each.empty()) stages.program = training_fingerprint(lowered);
+    stages.each.push_back(request.shard);
     last = programs;
   }
   return stages;
 }
 
-// What is asked of each stage first.
-PlanRequest trial(PlanRequest request) {
-  request.own_blocks_only = true;
-  request.full_answer = false;
-  request.remedies = false;
-  if (request.spill == SpillUse::kIfNeeded) request.spill = SpillUse::kNever;
-  return request;
+// Ranks with other stages would exchange other things.
+void expect_equal_stages(Ranks& ranks, const Stages& stages) {
+  expect_equal_on(ranks, "the model, optimizer and loss", stages.program);
+  std::string text;
+  for (const int stage : stages.each) text += (text.empty() ? "" : ", ") + std::to_string(stage);
+  expect_equal_on(ranks, "the stages of sharding that this run has", text);
 }
 
-bool fits(const PlannedRun& run, const PlanRequest& request) {
-  return run.summary.fits() &&
-         (request.limit || run.summary.predicted_process <= guard_without_limit());
+// What a rank has too little; 0: it fits.
+int64_t lack_of(const PlannedRun& run, const PlanRequest& request) {
+  const report::PlanSummary& summary = run.summary;
+  const Bytes most = request.limit.value_or(guard_without_limit());
+  if (!summary.fits()) return std::max<int64_t>(1, (report::needed(summary) - most).count());
+  return request.limit ? 0 : std::max<int64_t>(0, (summary.predicted_process - most).count());
 }
 
 // The largest number of any rank's.
@@ -53,6 +62,24 @@ int64_t most_of(Ranks* ranks, int64_t own) {
   return own;
 }
 
+// What is asked of all stages, one after another: plans with the kernel set's blocks and without a
+// spill file, then with one, and then with smaller blocks too, which give other bits.
+std::vector<PlanRequest> trials_of(const PlanRequest& request, Ranks* ranks) {
+  PlanRequest all = request;
+  all.full_answer = false;
+  all.remedies = false;
+  PlanRequest own_blocks = all;
+  own_blocks.own_blocks_only = true;
+  PlanRequest plain = own_blocks;
+  if (request.spill == SpillUse::kIfNeeded) plain.spill = SpillUse::kNever;
+  const bool files = most_of(ranks, request.spill == SpillUse::kIfNeeded ? 1 : 0) > 0;
+  return files ? std::vector{plain, own_blocks, all} : std::vector{plain, all};
+}
+
+bool equal_on_all(Ranks* ranks, int64_t own) {
+  return most_of(ranks, own) == -most_of(ranks, -own);
+}
+
 }  // namespace
 
 PlannedRun plan_shared_run(const layers::Model& model, const layers::CompileOptions& compile,
@@ -65,29 +92,37 @@ PlannedRun plan_shared_run(const layers::Model& model, const layers::CompileOpti
   if (ranks != nullptr) {
     expect_equal_on(*ranks, "--shard", stage ? std::to_string(*stage) : "auto");
   }
-  std::vector<int> stages;
   if (stage) {
-    stages.push_back(*stage);
-  } else {
-    stages = stages_of(model, compile, batches, request);
+    request.shard = *stage;
+    return plan_run(model, compile, batches, request);
   }
-  int64_t least = 0;  // of what the ranks need with a stage, the one that needs most
-  for (size_t i = 0; stages.size() > 1 && i < stages.size(); ++i) {
-    PlanRequest tried = trial(request);
-    tried.shard = stages[i];
-    PlannedRun run = plan_run(model, compile, batches, tried);
-    const Bytes smallest = run.summary.smallest_same_bits;
-    if (most_of(ranks, fits(run, tried) ? 0 : 1) == 0) {
-      request.shard = stages[i];
-      // What was left out of the trial is part of a full answer.
-      return request.full_answer ? plan_run(model, compile, batches, request) : std::move(run);
+  const Stages stages = find_stages(model, compile, batches, request);
+  if (ranks != nullptr) expect_equal_stages(*ranks, stages);
+  if (stages.each.size() == 1) return plan_run(model, compile, batches, request);
+  // Once for all stages.
+  request.times = find_times(model, compile, batches, request);
+  request.times.measure_rates = {};
+  std::vector<PlanRequest> trials = trials_of(request, ranks);
+  int64_t least = 0;  // that the rank which lacks most lacks, with request.shard
+  for (PlanRequest& tried : trials) {
+    for (const int each : stages.each) {
+      tried.shard = each;
+      tried.searches_before = request.searches_before;
+      PlannedRun run = plan_run(model, compile, batches, tried);
+      const int64_t lack = most_of(ranks, lack_of(run, tried));
+      // Ranks with other blocks would add in other orders.
+      const bool equal = equal_on_all(ranks, run.summary.block_set);
+      if (lack == 0 && equal) {
+        request.shard = each;
+        // What was left out of the trial is part of a full answer.
+        return request.full_answer ? plan_run(model, compile, batches, request) : std::move(run);
+      }
+      request.searches_before += 1 + run.summary.block_set;
+      if (each != stages.each.front() && lack >= least) continue;
+      least = lack;
+      request.shard = each;
     }
-    const int64_t needed = most_of(ranks, smallest.count());
-    if (i > 0 && needed >= least) continue;
-    least = needed;
-    request.shard = stages[i];
   }
-  if (stages.size() == 1) request.shard = stages.front();
   return plan_run(model, compile, batches, request);
 }
 

@@ -105,6 +105,7 @@ void Fitting::open_callbacks() {
     options.plateau = train::parse_reduce_on_plateau(*asked.reduce_on_plateau);
   }
   options.writes = leads_;
+  options.ranks = request_.settings.ranks;
   if (!request_.checkpoint.folder.empty()) {
     options.best_path = request_.checkpoint.folder + "/best.ckpt";
   }

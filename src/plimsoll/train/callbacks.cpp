@@ -192,7 +192,13 @@ void Callbacks::finish(Session& session) {
   const bool wanted = options_.early_stopping && options_.early_stopping->restore_best;
   if (!wanted || !state_.best) return;
   const std::unique_ptr<TensorSource> best = best_.load(state_.best_epoch);
-  if (best == nullptr) {
+  bool lost = best == nullptr;
+  if (options_.ranks != nullptr) {
+    // Some ranks' parts of that epoch and others' of the last one would be no model.
+    lost = any_rank(*options_.ranks, lost);
+    options_.ranks->check();
+  }
+  if (lost) {
     say(fmt::format(
         "the weights of epoch {}, the best one, are no longer there: the last ones are kept",
         state_.best_epoch));

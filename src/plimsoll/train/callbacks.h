@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/ranks.h"
 #include "train/best_weights.h"
 #include "train/session.h"
 
@@ -48,6 +49,7 @@ struct CallbackOptions {
   std::optional<ReduceOnPlateau> plateau;
   std::string best_path;        // of the best weights' file; "": an unlinked one
   bool writes = true;           // false: another rank writes files
+  Ranks* ranks = nullptr;       // that hold the state together; null: nobody else
   std::string spill_directory;  // for that
   // Called when an epoch is better than all before it; may be empty.
   std::function<void(Session&)> on_best;

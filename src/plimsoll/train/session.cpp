@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/format.h"
-#include "base/hash.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_queue.h"
@@ -600,16 +599,9 @@ CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {
   head.rows = rows;
   head.seed = options_.plan.seed;
   head.shuffle = shuffle;
-  graph::ProgramSet train;
-  const graph::ProgramSet& all = run_.lowered.of_one ? *run_.lowered.of_one : programs().set;
-  for (const graph::Program& program : all.programs) {
-    if (program.name == "train" || program.name == "apply") train.programs.push_back(program);
-  }
-  // In how many lanes it is summed is told apart.
-  for (graph::Program& program : train.programs) program.lanes = 1;
   head.precision = to_string(layers::precision_of(programs().set));
   head.batch_norm = layers::batch_norm_text(layers::batch_norm_group_of(programs().set));
-  head.program = to_hex(graph::fingerprint(train));
+  head.program = planning::training_fingerprint(run_.lowered);
   head.kernel_set = plan().kernel_set;
   head.block_set = plan().block_set;
   head.parts = plan().parts;
@@ -635,7 +627,7 @@ void Session::restore(TensorSource& tensors, int64_t steps) {
 }
 
 void Session::with_whole_state(bool wanted, const std::function<void(TensorSource&)>& use) {
-  train::with_whole_state({*executor_, programs().set, run_.lowered.sharded, options_.ranks},
+  train::with_whole_state({[this] { return state(); }, run_.lowered.sharded, options_.ranks},
                           wanted, use);
 }
 

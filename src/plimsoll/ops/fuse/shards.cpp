@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
 #include "graph/ranks.h"
 #include "ops/fuse/rewrite.h"
 

@@ -11,8 +11,7 @@
 //                 number likewise
 //
 //   batch_mark    x (B, …) → a number, when x is there for the whole batch: what comes `after` it
-//   is
-//                 in another loop over the batch
+//                 is in another loop over the batch
 //
 // `after` links exchanges as it does those of rank_sum. On one rank it is rank 0 of them, and the
 // parts of others are 0.

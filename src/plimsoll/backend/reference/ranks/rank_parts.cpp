@@ -5,7 +5,6 @@
 #include "backend/reference/problem.h"
 #include "backend/reference/ranks/company.h"
 #include "base/ceil_div.h"
-#include "base/error.h"
 
 // Parts of values, one on each rank (ops/training/rank_parts.cpp).
 //
