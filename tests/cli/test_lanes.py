@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dense_network import write_dense_network
 from normalized_network import layer, write_normalized_network
 
 USAGE = 2
@@ -69,23 +70,10 @@ def test_lanes_of_odd_lengths(job: Job) -> None:
     assert job.fit(*odd)[0] == job.fit(*odd, "--memory", smallest)[0]
 
 
-def write_wide_network(folder: Path) -> list[str]:
-    """Its gradients are merged with their updates where there is one lane."""
-    rng = np.random.default_rng(5)
-    np.save(folder / "wide.npy", rng.normal(size=(64, 1024)).astype("float32"))
-    np.save(folder / "labels.npy", rng.integers(0, 4, 64))
-    layers = [layer("InputLayer", "x", batch_shape=[None, 1024]),
-              layer("Dense", "wide", units=2048, activation="relu"),
-              layer("Dense", "classes", units=4, activation="softmax")]  # fmt: skip
-    model = {"class_name": "Sequential", "config": {"name": "wide", "layers": layers}}
-    (folder / "wide.json").write_text(json.dumps(model))
-    return [str(folder / "wide.json"), "--data", str(folder / "wide.npy"), "--labels",
-            str(folder / "labels.npy"), "--optimizer", "sgd", "--loss",
-            "sparse_categorical_crossentropy", "--json"]  # fmt: skip
-
-
 def test_merged_updates(job: Job) -> None:
-    job.words = write_wide_network(job.folder)
+    """Gradients are merged with their updates where there is one lane."""
+    wide = layer("Dense", "wide", units=2048, activation="relu")
+    job.words = write_dense_network(job.folder, 64, 1024, 4, "sgd", wide)
     path = job.folder / "plan.txt"
     assert job.run("plan", "--lanes", 2, "--output", path).returncode == 0
     assert "wide/dense/grad_kernel" in path.read_text()

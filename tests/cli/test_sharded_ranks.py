@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dense_network import write_dense_network
 from normalized_network import layer
 from ranks_job import Job, skip_without_ranks, under_mpirun
 
@@ -27,20 +28,13 @@ def launcher(plimsoll: Path) -> None:
 
 def write_wide_network(folder: Path, units: int) -> list[str]:
     """Dense layers whose elements no number of ranks divides, one of them within a constraint."""
-    rng = np.random.default_rng(5)
-    np.save(folder / "wide_x.npy", rng.normal(size=(40, 67)).astype("float32"))
-    np.save(folder / "wide_y.npy", rng.integers(0, 3, 40))
     decay = {"class_name": "L2", "config": {"l2": 0.01}}
     norm = {"class_name": "MaxNorm", "config": {"max_value": 1.5, "axis": 0}}
-    layers = [layer("InputLayer", "x", batch_shape=[None, 67]),
-              layer("Dense", "first", units=units, activation="relu", kernel_regularizer=decay),
-              layer("Dense", "second", units=units - 2, activation="relu", kernel_constraint=norm),
-              layer("Dense", "classes", units=3, activation="softmax")]  # fmt: skip
-    model = {"class_name": "Sequential", "config": {"name": "wide", "layers": layers}}
-    (folder / "wide.json").write_text(json.dumps(model))
-    return [str(folder / "wide.json"), "--data", str(folder / "wide_x.npy"), "--labels",
-            str(folder / "wide_y.npy"), "--optimizer", "adam", "--loss",
-            "sparse_categorical_crossentropy", "--json"]  # fmt: skip
+    return write_dense_network(
+        folder, 40, 67, 3, "adam",
+        layer("Dense", "first", units=units, activation="relu", kernel_regularizer=decay),
+        layer("Dense", "second", units=units - 2, activation="relu", kernel_constraint=norm),
+    )  # fmt: skip
 
 
 class WideJob(Job):

@@ -75,7 +75,7 @@ def farthest(ours: np.ndarray, theirs: np.ndarray) -> float:
     return max(gap(a @ one, b @ one) for one in onto.T)
 
 
-# Of two clouds of 5,000 points of one distribution, from one of 24 directions for 19 layers each,
+# Two clouds of 5,000 points of one distribution, from one of 24 directions for 19 layers each,
 # the gap is wider once in 10,000 times: √(ln(2 · 24 · 19 · 10,000) / 5,000).
 BOUND = float(np.sqrt(np.log(2 * DIRECTIONS * 19 * 10_000) / (DRAWS / 2)))
 

@@ -34,7 +34,7 @@ SHARED: dict[str, Callable[[], L.Layer]] = {
 }
 
 
-# Of two calls Keras runs the one at a greater depth first; at the same, whom its walk meets first.
+# Keras runs the call at a greater depth first; at the same depth, whom its walk meets first.
 def deep_first(shared: L.Layer, x: keras.KerasTensor) -> list[keras.KerasTensor]:
     deep = shared(L.Dense(WIDTH)(x))
     return [deep, shared(x)]

@@ -172,8 +172,8 @@ def acts(concrete: Any) -> str:
     """
     from tensorflow.python.framework import op_def_registry
 
-    told = concrete.graph.as_graph_def()
-    bodies = [told.node, *(function.node_def for function in told.library.function)]
+    graph = concrete.graph.as_graph_def()
+    bodies = [graph.node, *(function.node_def for function in graph.library.function)]
     for name in dict.fromkeys(node.op for nodes in bodies for node in nodes):
         definition = op_def_registry.get(name)
         if definition is None or not definition.is_stateful or name in _PUT_BACK:

@@ -24,7 +24,7 @@ struct Lowered {
   std::vector<ops::ShardedState> sharded{};
 };
 
-// Of what one process would train by, whatever the lanes are.
+// It is of what one process would train by, whatever the lanes are.
 std::string training_fingerprint(const Lowered& lowered);
 
 // A model's programs, built and fused once for all block sets: those differ in packed weights only.

@@ -34,7 +34,7 @@ class Fitting {
   void go_on(int64_t steps);
   void plan_anew(Bytes limit, const train::Position& position);
   FitResult finish(train::History history);
-  // Of ranks.
+  // Throws where ranks would not train alike; does nothing in one process.
   void expect_equal_plans(const train::Session& planned) const;
   train::Session& session() const { return *run_.session_; }
   data::Shuffle shuffle() const { return data::parse_shuffle(request_.shuffle); }

@@ -24,7 +24,7 @@ struct WeightGroup {
   std::vector<TensorInfo> weights;
   std::vector<bool> trainable;
   size_t repeated = 0;  // of the first weights: they are another group's, and not trained here
-  // Of a layer that looks up and weighs words: these weights lie in its group under a name.
+  // A layer that looks up and weighs words has these weights in its group, under a name.
   std::shared_ptr<const InputLookup> weighs{};
 };
 // How the groups of one class are numbered (keras_order.h).

@@ -16,7 +16,7 @@
 namespace plimsoll::backend::reference {
 namespace {
 
-// Of one piece.
+// What a piece takes, on all ranks together.
 constexpr int64_t kPieceBytes = 1 << 20;
 
 // A value in parts.
@@ -101,18 +101,21 @@ void scatter(const KernelCall& call, const Parts& parts) {
   }
 }
 
-void finish_exchange(const KernelCall& call) {
-  if (call.outputs[1].data != nullptr) *data_of<float>(call.outputs[1]) = 0;
+// A kernel that does run(call, zero of the operand's type) and gives the next exchange its number.
+template <typename Run>
+std::unique_ptr<Kernel> exchange_of(const Problem& problem, const Run& run) {
+  return for_float(problem.inputs[0].dtype, [&run](auto zero) {
+    return kernel_of([run, zero](const KernelCall& call) {
+      finish_exchange(call);
+      run(call, zero);
+    });
+  });
 }
 
 std::unique_ptr<Kernel> make_rank_scatter(const Problem& problem) {
   const Parts parts = parts_of(problem, problem.inputs[0], problem.outputs[0]);
-  return for_float(problem.inputs[0].dtype, [parts](auto zero) {
-    using T = decltype(zero);
-    return kernel_of([parts](const KernelCall& call) {
-      finish_exchange(call);
-      scatter<T>(call, parts);
-    });
+  return exchange_of(problem, [parts](const KernelCall& call, auto zero) {
+    scatter<decltype(zero)>(call, parts);
   });
 }
 
@@ -155,12 +158,8 @@ void gather_parts(const KernelCall& call, const Parts& parts) {
 
 std::unique_ptr<Kernel> make_rank_whole(const Problem& problem) {
   const Parts parts = parts_of(problem, problem.outputs[0], problem.inputs[0]);
-  return for_float(problem.inputs[0].dtype, [parts](auto zero) {
-    using T = decltype(zero);
-    return kernel_of([parts](const KernelCall& call) {
-      finish_exchange(call);
-      gather_parts<T>(call, parts);
-    });
+  return exchange_of(problem, [parts](const KernelCall& call, auto zero) {
+    gather_parts<decltype(zero)>(call, parts);
   });
 }
 
@@ -199,13 +198,10 @@ std::unique_ptr<Kernel> make_rank_squares(const Problem& problem) {
   parts.whole = 1;
   for (int64_t dim : problem.attributes.get_ints("shape")) parts.whole *= dim;
   const double factor = problem.attributes.get_double("factor");
-  return for_float(problem.inputs[0].dtype, [parts, factor](auto zero) {
+  return exchange_of(problem, [parts, factor](const KernelCall& call, auto zero) {
     using T = decltype(zero);
-    return kernel_of([parts, factor](const KernelCall& call) {
-      finish_exchange(call);
-      *data_of<T>(call.outputs[0]) =
-          static_cast<T>(factor) * static_cast<T>(sum_squares<T>(call, parts));
-    });
+    *data_of<T>(call.outputs[0]) =
+        static_cast<T>(factor) * static_cast<T>(sum_squares<T>(call, parts));
   });
 }
 

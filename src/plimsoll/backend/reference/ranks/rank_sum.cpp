@@ -82,7 +82,7 @@ std::unique_ptr<Kernel> make_typed(const Problem& problem) {
     T* const sum = data_of<T>(out);
     const int64_t count = count_of(out);
     if (call.inputs[0].data != out.data) std::copy_n(data_of<T>(call.inputs[0]), count, sum);
-    if (call.outputs[1].data != nullptr) *data_of<float>(call.outputs[1]) = 0;
+    finish_exchange(call);
     if (!has_company(call)) return;
     const Company company(*call.step);
     T* const received = reinterpret_cast<T*>(call.scratch);
@@ -140,7 +140,7 @@ std::unique_ptr<Kernel> make_rank_gather(const Problem& problem) {
   const graph::ValueType& x = problem.inputs[0];
   const int64_t sample_bytes = (element_bytes(x.dtype) * x.shape.elements_per_sample()).count();
   return kernel_of([=, batch = problem.batch](const KernelCall& call) {
-    if (call.outputs[1].data != nullptr) *data_of<float>(call.outputs[1]) = 0;
+    finish_exchange(call);
     std::byte* const all = call.outputs[0].data;
     const bool shared = has_company(call);
     const int64_t first = shared ? call.step->first_sample : 0;
