@@ -15,9 +15,8 @@
 //   image_contrast  {lower, upper}   u times the distance from the mean of each channel; its own
 //                   gradient
 //   auto_contrast   {value_low, value_high}   each channel of a sample stretched over that range
-//   equalize_tiles  {value_low, value_high, clip_limit, tiles}   each channel's numbers spread so
-//   that
-//                   all are about as frequent, tile by tile; what is more frequent than clip_limit
+//   equalize_tiles  {value_low, value_high, clip_limit, tiles}   each channel's numbers spread,
+//                   tile by tile, to be about as frequent; what is more frequent than clip_limit
 //                   times the mean counts no more (0: it does)
 //   image_filter    {kind, lower, upper, …}   what neighbours have to say, zeros beyond the edge:
 //                     "sharpness"   from a mean of 3 × 3 away by 2 u, clipped

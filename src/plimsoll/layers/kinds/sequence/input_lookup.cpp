@@ -116,8 +116,9 @@ void read_weights(ConfigReader& reader, const Config& given, int64_t tokens, boo
     sum += weight.as_double();
   }
   if (!has_special) {
-    lookup.weights.assign(static_cast<size_t>(lookup.oov_ids),
-                          static_cast<float>(sum / static_cast<double>(count)));
+    lookup.weights.assign(
+        static_cast<size_t>(lookup.oov_ids),
+        static_cast<float>(sum / static_cast<double>(std::max<int64_t>(count, 1))));
   }
   for (const Config& weight : given.as_array()) {
     lookup.weights.push_back(static_cast<float>(weight.as_double()));
