@@ -7,7 +7,6 @@
 #include "backend/kernel/backends.h"
 #include "base/cpu.h"
 #include "base/file.h"
-#include "base/tensor_io.h"
 #include "exec/measure.h"
 #include "graph/text.h"
 #include "layers/training/losses.h"
@@ -16,6 +15,7 @@
 #include "ops/registry.h"
 #include "plan/search/planner.h"
 #include "plan/validate/validator.h"
+#include "property/zero_source.h"
 #include "toys/count_allocations.h"
 
 // What a step costs beside its arithmetic: no allocation, no heap that grows, and exactly the pages
@@ -23,29 +23,6 @@
 
 namespace plimsoll::property {
 namespace {
-
-// Zeros are as good as anything here: features and labels.
-class ZeroSource final : public InputSource {
- public:
-  explicit ZeroSource(const graph::Graph& graph) {
-    for (graph::ValueId input : graph.inputs) {
-      const graph::ValueType& type = graph.value(input).type;
-      row_bytes_.push_back(row_bytes(type.dtype, type.shape).size());
-    }
-  }
-  void fill(int input, int64_t, int64_t row_count, void* destination) override {
-    std::memset(destination, 0,
-                row_bytes_[static_cast<size_t>(input)] * static_cast<size_t>(row_count));
-  }
-
- private:
-  std::vector<size_t> row_bytes_;
-};
-
-class NoSink final : public OutputSink {
- public:
-  void take(int, int64_t, int64_t, const void*) override {}
-};
 
 class Steps : public ::testing::TestWithParam<std::string> {
  protected:
