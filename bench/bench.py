@@ -8,6 +8,8 @@
     tools/bench --mode ladder S1c         limits held, and the same bits at each
     tools/bench --mode kernels S1c        every kernel at its box, and at other extents
     tools/bench --mode live S1c           live Keras models in Python: limits held, the same bits
+    tools/bench --mode live_speed S1b     live Keras models in Python: beside the command line and Keras
+    tools/bench --mode unseen             networks that nothing was tuned on, free and at limits
     tools/bench --mode watch S0a          TensorFlow's steps under plimsoll watch, and alone
 
 Each run is a process of its own, runs of all sides alternate, all read the same files from page
@@ -31,7 +33,7 @@ from typing import Any
 
 import charts
 import tables
-from goals import NAMES
+from goals import NAMES, UNSEEN
 from materials import BINARY, ROOT
 from processes import run
 from sides import PYTORCH, Failed
@@ -60,6 +62,8 @@ USUAL = {
         "U-Net",
         "GPT-small",
     ],
+    "live_speed": ["S0a", "S1b", "S4b"],
+    "unseen": UNSEEN,
 }
 
 
@@ -104,7 +108,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    known = {"ladder": [*NAMES, "fashion"]}.get(options.mode, NAMES)
+    more = {"ladder": ["fashion"], "unseen": UNSEEN, "train": UNSEEN}
+    known = [*NAMES, *more.get(options.mode, [])]
     for name in options.names:
         if name not in known and options.mode != "start":
             parser.error(f"expected one of {', '.join(known)}; received {name}")

@@ -46,6 +46,24 @@ GOALS = [
     Goal("GPT", limit="512MiB"),
 ]
 NAMES = list(dict.fromkeys(goal.workload for goal in GOALS))
+UNSEEN = [
+    "EfficientNetB0",
+    "EfficientNetV2B0",
+    "DenseNet121",
+    "Xception",
+    "InceptionV3",
+    "NASNetMobile",
+    "ConvNeXtTiny",
+    "VGG16",
+    "ResNet50V2",
+    "MobileNetV3Large",
+    "LSTM3",
+    "WaveNet",
+    "ViT-small",
+    "BERT-small",
+    "DCGAN",
+    "LSTM-autoencoder",
+]
 PREDICTION = 1.5  # predict and evaluate, against compiled inference
 
 

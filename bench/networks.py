@@ -4,23 +4,13 @@ from collections.abc import Callable
 
 import keras
 import numpy as np
+import unseen_networks
 from harness import Case
 from test_networks import unet
 from test_transformer import transformer
 
-# Networks of keras.applications that nothing was tuned on: batch, and the side of their images.
-UNSEEN = {
-    "EfficientNetB0": (32, 224),
-    "EfficientNetV2B0": (16, 224),
-    "MobileNetV3Large": (32, 224),
-    "DenseNet121": (16, 224),
-    "Xception": (16, 299),
-    "InceptionV3": (16, 299),
-    "NASNetMobile": (32, 224),
-    "VGG16": (8, 224),
-}
 BATCHES = {"ResNet50": 32, "MobileNetV2": 32, "U-Net": 8, "GPT-small": 8, "GPT": 2}
-BATCHES |= {name: batch for name, (batch, _) in UNSEEN.items()}
+BATCHES |= unseen_networks.BATCHES
 COUNT = 3  # batches
 
 
@@ -47,15 +37,13 @@ def text(batch: int, *sizes: int) -> Case:
 
 def network(name: str) -> tuple[Case, int]:
     batch = BATCHES[name]
+    if name in unseen_networks.BATCHES:
+        return unseen_networks.network(name)
     applications = keras.applications
     if name == "ResNet50":
         case = images(lambda: applications.ResNet50(weights=None), batch)
     elif name == "MobileNetV2":
         case = images(lambda: applications.MobileNetV2(weights=None), batch)
-    elif name in UNSEEN:
-        side = UNSEEN[name][1]
-        build = getattr(applications, name)
-        case = images(lambda: build(weights=None, input_shape=(side, side, 3)), batch, side)
     elif name == "U-Net":
         case = pixels(batch)
     elif name == "GPT-small":

@@ -116,6 +116,20 @@ def columns_of(mode: str, peers: list[str]) -> list[Column]:
         apart: Column = ("from Keras", lambda r: f"{r['apart']:.2g}")
         own: Column = ("Keras from itself", lambda r: f"{r['own']:.2g}")
         return [name, span, held, peak, apart, own, last]
+    if mode == "live_speed":
+        keras: Column = ("Keras", lambda r: seconds(r["keras_seconds"]))
+        line: Column = ("command line", lambda r: seconds(r.get("line_seconds")))
+        speed: Column = ("ratio", lambda r: times(r["keras_seconds"] / r["seconds"]))
+        theirs: Column = ("Keras MiB", lambda r: mib(r.get("keras_peak_bytes")))
+        ours: Column = ("MiB", lambda r: mib(r.get("peak_bytes")))
+        return [name, ("what", lambda r: r["what"]), ("live", lambda r: seconds(r["seconds"])), line,
+                keras, speed, ours, theirs, last]  # fmt: skip
+    if mode == "unseen":
+        size: Column = ("limit MiB", lambda r: mib(r["limit_bytes"]))
+        theirs = ("TensorFlow", lambda r: seconds(r["tensorflow_seconds"]))
+        speed = ("ratio", lambda r: times(r["speed"]))
+        guess: Column = ("estimated / measured", lambda r: r["estimate"])
+        return [name, ("plan", lambda r: r["what"]), size, peak, time, theirs, speed, guess, last]
     return [name, last]
 
 

@@ -250,6 +250,33 @@ def test_blocks_are_held_against_other_extents(
 
 
 @pytest.mark.slow
+def test_live_models_beside_the_command_line(
+    build_dir: pathlib.Path, tmp_path: pathlib.Path, materials: pathlib.Path
+) -> None:
+    words = ["S1b", "--mode", "live_speed", "--steps", "50"]
+    got = tool(build_dir, tmp_path, materials, *words)
+    assert got.code == 0, got.errors
+    assert [row["what"] for row in got.rows] == ["fit, a step", "predict", "train_on_batch"]
+    step = got.rows[0]
+    assert 0 < step["line_seconds"] < step["keras_seconds"]
+    assert all(0 < row["seconds"] < row["keras_seconds"] for row in got.rows)
+    assert step["peak_bytes"] > 100 << 20 and step["keras_peak_bytes"] > 100 << 20
+
+
+def test_a_network_free_and_at_limits(
+    build_dir: pathlib.Path, tmp_path: pathlib.Path, materials: pathlib.Path
+) -> None:
+    words = ["LSTM-autoencoder", "--mode", "unseen", "--steps", "2", "--peers", "none"]
+    got = tool(build_dir, tmp_path, materials, *words)
+    assert got.code == 0, got.errors
+    assert len(got.rows) == 3 and got.rows[0]["what"] == "free"
+    assert all(row["verdict"] == "reached" for row in got.rows)
+    assert all(row["peak_bytes"] <= row["limit_bytes"] for row in got.rows)
+    assert got.rows[2]["limit_bytes"] <= got.rows[1]["limit_bytes"] < got.rows[0]["limit_bytes"]
+    assert float(got.rows[0]["estimate"]) > 0
+
+
+@pytest.mark.slow
 def test_networks_written_down_for_pytorch(tmp_path: pathlib.Path) -> None:
     import keras
     import numpy as np
