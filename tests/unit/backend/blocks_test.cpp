@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/cpu/cost_model.h"
 #include "graph/builder.h"
 #include "ops/registry.h"
 #include "unit/backend/kernel_graphs.h"
@@ -219,6 +220,34 @@ TEST(VectorizedKernelSet, NamesWhatKernelsDependOnAndParses) {
     EXPECT_EQ(backend->catalog().part_count(), 2);
     EXPECT_EQ(backend->catalog().thread_count(), 2);
   }
+}
+
+// One lstm of 256 units over 200 steps.
+Graph wide_recurrence() {
+  GraphBuilder b(ops::registry());
+  const ValueId z = b.input("z", {DType::kFloat32, batch_shape(std::vector<int64_t>{200, 1024})});
+  const ValueId kernel = b.input("kernel", {DType::kFloat32, fixed_shape(std::vector<int64_t>{256, 1024})});
+  b.add("lstm", "lstm", {z, kernel}, {{"units", 256}});
+  return b.finish();
+}
+
+TEST(KernelBlocks, RecurrentCallsHaveSamplesForAllTheirThreads) {
+  const Blocks blocks(two_cores(), options());
+  EXPECT_EQ(batch_extent(blocks, wide_recurrence(), "lstm"), 16);
+}
+
+// At each step all weights are read, for however many samples there are.
+TEST(CostModel, RecurrentCallsOfFewSamplesCostMoreASample) {
+  const backend::cpu::CostModel costs(two_cores(), options(), false);
+  const Graph graph = wide_recurrence();
+  const auto each = [&](int64_t samples) {
+    const std::vector<int64_t> extents = {samples};
+    return costs.seconds(graph, NodeId(0), 32, extents, true) / static_cast<double>(samples);
+  };
+  EXPECT_GT(each(1), 1.5 * each(2));  // one thread has nothing to do
+  EXPECT_GT(each(2), 1.4 * each(4));
+  EXPECT_GT(each(4), 1.1 * each(8));
+  EXPECT_NEAR(each(16), each(8), 0.05 * each(8));
 }
 
 class VectorizedCosts : public testing::TestWithParam<std::string> {};

@@ -39,8 +39,10 @@ constexpr int64_t kLeastDenseRows = 16;
 constexpr int64_t kLeastPackedRows = 32;
 constexpr double kWeightGradientCallBytes = 8 << 20;
 // Samples of one thread that a step of a recurrent layer multiplies by each weight that it reads,
-// and what its call may hold.
+// and what its call may hold: with fewer samples its threads wait for weights.
 constexpr int64_t kRecurrentRows = 8;
+constexpr double kRecurrentCallBytes = 32 << 20;
+// What the call of a classifier's loss may hold.
 constexpr double kCallBytes = 8 << 20;
 // Rows of a call over which the weights of many classes are read and their gradient is written.
 constexpr int64_t kClassifierRows = 512;
@@ -176,7 +178,7 @@ int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
 
 int64_t Blocks::preferred_recurrent(const Graph& graph, NodeId node) const {
   const int64_t extent = power_from(static_cast<double>(kRecurrentRows * options_.parts));
-  return power_within(extent, sample_bytes(graph, node), kCallBytes);
+  return power_within(extent, sample_bytes(graph, node), kRecurrentCallBytes);
 }
 
 int64_t Blocks::preferred(const Graph& graph, NodeId node) const {

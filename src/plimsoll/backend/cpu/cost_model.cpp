@@ -6,6 +6,7 @@
 #include "backend/cpu/conv/winograd.h"
 #include "backend/cpu/node_facts.h"
 #include "backend/cpu/threads/threads.h"
+#include "ops/recurrent.h"
 
 namespace plimsoll::backend::cpu {
 namespace {
@@ -32,6 +33,10 @@ constexpr double kReferenceFlopsPerSecond = 1e9;
 // Operands that lie in the last cache, per thread; in memory, all threads together.
 constexpr double kCacheBytesPerSecond = 2.5e10;
 constexpr double kMemoryBytesPerSecond = 2.4e10;
+// What a thread reads of its own cache, where the weights of a recurrent layer lie while it steps.
+constexpr double kOwnCacheBytesPerSecond = 9e10;
+// Samples that each weight is multiplied by when it is read (cpu/product.h).
+constexpr int64_t kRowsPerWeight = 4;
 // A call's operands are in memory when they take more than this: the other calls of a loop's
 // iteration use the cache too.
 constexpr double kCachedShare = 0.25;
@@ -57,7 +62,7 @@ double efficiency(const graph::OpWork& work, double channels) {
     case OpFamily::kAttention:
       return 0.6;
     case OpFamily::kRecurrent:
-      return 0.5;
+      return 0.9;
     case OpFamily::kOther:
       break;
   }
@@ -75,6 +80,12 @@ bool multiplies_bfloat16(const NodeFacts& facts) {
   return facts.inputs.size() > 1 && facts.inputs[0].dtype == DType::kBFloat16;
 }
 
+// Samples of a call of a recurrent layer; each is one thread's. TimeDistributed folds steps into
+// the batch.
+int64_t sequences_of(const NodeFacts& facts, const ops::RecurrentLayout& layout) {
+  return facts.samples() * facts.inputs[static_cast<size_t>(layout.z)].shape[0].count;
+}
+
 // How many of so many parts run at the same time: 8 parts take three threads three rounds.
 int at_once(int parts, int threads) { return parts / ceil_div(parts, threads); }
 
@@ -84,6 +95,7 @@ CostModel::CostModel(const CpuInfo& cpu, const KernelSetOptions& options, bool a
     : flops_per_thread_(kOtherFlopsPerSecond),
       last_cache_bytes_(
           static_cast<double>(std::max(cpu.l3_bytes, cpu.l2_bytes * options.threads).count())),
+      own_cache_bytes_(2 * static_cast<double>(cpu.l2_bytes.count())),
       threads_(at_once(options.parts, options.threads)),
       options_{.isa = isa_of(cpu.isa),
                .parts = options.parts,
@@ -131,8 +143,24 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
   double rate = flops_per_thread_ * efficiency(facts.work(), channels) * threads;
   if (multiplies_bfloat16(facts)) rate *= bf16_;
   if (is_winograd(graph, node, batch, extents)) rate *= kWinogradRate;
-  const double arithmetic = flops / rate;
+  const double arithmetic = facts.work().family == OpFamily::kRecurrent
+                                ? recurrent_seconds(facts, flops)
+                                : flops / rate;
   return kSecondsPerCall + (team ? kSecondsPerTeam : 0.0) + std::max(arithmetic, bytes / bandwidth);
+}
+
+double CostModel::recurrent_seconds(const NodeFacts& facts, double flops) const {
+  const ops::RecurrentLayout layout = ops::read_recurrent(facts.op(), facts.attributes);
+  const int64_t sequences = sequences_of(facts, layout);
+  const auto& z = facts.inputs[static_cast<size_t>(layout.z)].shape;
+  const int64_t each = ceil_div(sequences, std::min<int64_t>(threads_, sequences));
+  const double kernel_bytes = 4.0 * static_cast<double>(layout.gates * layout.units * layout.units);
+  const double bandwidth = kernel_bytes > own_cache_bytes_ ? kCacheBytesPerSecond
+                                                           : kOwnCacheBytesPerSecond;
+  const auto reads = static_cast<double>(z[1].count * ceil_div(each, kRowsPerWeight));
+  const double share = static_cast<double>(each) / static_cast<double>(sequences);
+  return reads * kernel_bytes / bandwidth +
+         flops * share / (flops_per_thread_ * efficiency(facts.work(), 0));
 }
 
 bool CostModel::is_winograd(const graph::Graph& graph, graph::NodeId node, int64_t batch,

@@ -28,9 +28,13 @@ class CostModel {
   bool is_winograd(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                    std::span<const int64_t> extents) const;
 
+  // Steps that wait for each other: at each, every thread reads all weights for its samples.
+  double recurrent_seconds(const NodeFacts& facts, double flops) const;
+
   double flops_per_thread_;
   double bf16_ = 1.0;
   double last_cache_bytes_;
+  double own_cache_bytes_;  // of a thread; what is a little larger mostly stays in it, too
   int threads_;  // that run parts at the same time
   CpuOptions options_;
 };

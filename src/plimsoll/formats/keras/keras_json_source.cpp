@@ -128,6 +128,7 @@ EntryKind JsonSource::check_origin_of_class(const Config& entry, const LayerEntr
                            registered->as_string().find('>') != std::string::npos;
   if (is_operator_module(read.module)) return EntryKind::kOperator;
   const bool known =
+      read.module == layers::layer_traits(read.class_name).module ||
       std::any_of(kKerasModules.begin(), kKerasModules.end(),
                   [&](std::string_view prefix) { return starts_with_module(read.module, prefix); });
   if (!custom_name && (read.class_name == "Sequential" || read.class_name == "Functional" ||

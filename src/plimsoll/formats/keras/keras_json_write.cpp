@@ -227,7 +227,7 @@ ModelTree tree_of(const Model& model) {
     const layers::Layer& layer = model.layer(layers::LayerId(i));
     tree.nodes.push_back({layer.name(),
                           layer.class_name(),
-                          "keras.layers",
+                          std::string(layers::layer_traits(layer.class_name()).module),
                           layer.config(),
                           layer.name(),
                           nullptr,

@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/operation_call.h"
+#include "ops/rules.h"
 
 namespace plimsoll::layers {
 namespace {
@@ -74,7 +75,7 @@ class Dropping : public Layer {
 
   static ValueId drop_together(LayerContext& context, ValueId x, const std::vector<bool>& shared,
                                const Attributes& draws) {
-    const std::vector<int64_t> dims = sample_dims(context.type(x).shape);
+    const std::vector<int64_t> dims = ops::sample_dims(context.type(x).shape);
     std::vector<int64_t> transposed;  // axes that share first
     for (const bool which : {true, false}) {
       for (size_t d = 0; d < dims.size(); ++d) {
@@ -97,12 +98,6 @@ class Dropping : public Layer {
     x = context.emit("spatial_dropout", {x}, draws);
     x = context.emit("reshape", {x}, {{"shape", transposed_dims}});
     return in_order ? x : context.emit("transpose", {x}, {{"permutation", back}});
-  }
-
-  static std::vector<int64_t> sample_dims(const Shape& shape) {
-    std::vector<int64_t> dims = shape.at(1);
-    dims.erase(dims.begin());
-    return dims;
   }
 
   double rate_ = 0;
@@ -143,6 +138,32 @@ class AlphaDropout final : public Dropping {
   }
 };
 
+// Whole samples, as ConvNeXt drops what its blocks add.
+class StochasticDepth final : public Layer {
+ public:
+  static constexpr std::string_view kClassName = "StochasticDepth";
+
+  explicit StochasticDepth(ConfigReader& reader) : Layer(reader) {
+    rate_ = reader.number("drop_path_rate", 0.0);
+    if (!(rate_ >= 0 && rate_ < 1)) {
+      reader.refuse("drop_path_rate", "0 to below 1", reader.value("drop_path_rate", 0.0).to_json());
+    }
+  }
+
+  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
+    const Shape shape = one_input(context, inputs, 0);
+    if (!context.training() || rate_ == 0) return {inputs[0]};
+    const int64_t places = shape.elements_per_sample() / shape[0].count;
+    const Attributes draws{{"rate", rate_}, {"site", context.call_site()}};
+    ValueId x = context.emit("reshape", {inputs[0]}, {{"shape", std::vector<int64_t>{places, 1}}});
+    x = context.emit("spatial_dropout", {x}, draws);
+    return {context.emit("reshape", {x}, {{"shape", ops::sample_dims(shape)}})};
+  }
+
+ private:
+  double rate_ = 0;
+};
+
 }  // namespace
 
 std::shared_ptr<const Layer> make_alpha_dropout(const Config& config) {
@@ -150,6 +171,9 @@ std::shared_ptr<const Layer> make_alpha_dropout(const Config& config) {
 }
 std::shared_ptr<const Layer> make_dropout(const Config& config) {
   return construct_layer<Dropout>(config);
+}
+std::shared_ptr<const Layer> make_stochastic_depth(const Config& config) {
+  return construct_layer<StochasticDepth>(config);
 }
 
 }  // namespace plimsoll::layers

@@ -17,6 +17,7 @@ struct Entry {
 using enum CallForm;
 using enum MaskUse;
 
+constexpr LayerTraits kOfConvNeXt{.module = "keras.src.applications.convnext"};
 constexpr LayerTraits kLooksUp{.looks_up = true};
 constexpr LayerTraits kSpatialDropout{.masks = kPasses, .says_trainable = false};
 
@@ -60,6 +61,9 @@ constexpr std::array kLayers = {
     Entry{"Cropping1D", make_cropping1d},
     Entry{"Cropping2D", make_cropping2d},
     Entry{"Cropping3D", make_cropping3d},
+    Entry{"CustomScaleLayer",
+          make_custom_scale_layer,
+          {.module = "keras.src.applications.inception_resnet_v2"}},
     Entry{"CutMix", make_cut_mix},
     Entry{"Dense", make_dense, {.masks = kPasses}},
     Entry{"DepthwiseConv1D", make_depthwise_conv1d},
@@ -91,6 +95,7 @@ constexpr std::array kLayers = {
     Entry{"IntegerLookup", make_integer_lookup, kLooksUp},
     Entry{"LSTM", make_lstm, {.calls = kWithMore, .keeps_state = true}},
     Entry{"LayerNormalization", make_layer_normalization, {.masks = kPasses}},
+    Entry{"LayerScale", make_layer_scale, kOfConvNeXt},
     Entry{"LeakyReLU", make_leaky_re_lu, {.masks = kPasses}},
     Entry{"LocallyConnected1D", make_locally_connected1d},
     Entry{"LocallyConnected2D", make_locally_connected2d},
@@ -150,6 +155,7 @@ constexpr std::array kLayers = {
     Entry{"SpatialDropout2D", make_spatial_dropout2d, kSpatialDropout},
     Entry{"SpatialDropout3D", make_spatial_dropout3d, kSpatialDropout},
     Entry{"SpectralNormalization", make_spectral_normalization, {.lists_inner_kernel = true}},
+    Entry{"StochasticDepth", make_stochastic_depth, kOfConvNeXt},
     Entry{"StringLookup", make_string_lookup, kLooksUp},
     Entry{"Subtract", make_subtract, {.masks = kMerges}},
     Entry{"TextVectorization", make_text_vectorization, kLooksUp},
