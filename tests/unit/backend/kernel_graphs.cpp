@@ -64,6 +64,7 @@ struct ConvolutionCase {
   std::vector<int64_t> padding;
   bool bias, relu;
   int64_t column_stride = 0;  // 0: as rows
+  bool steps = false;         // rows of one column, as a sequence's
 };
 
 // A layer with a kernel and perhaps a bias; `mixed`: its factors and result are bfloat16.
@@ -80,14 +81,15 @@ Graph layer_graph(Maker& m, const std::string& op, ValueId x, const std::vector<
 
 Graph convolution_graph(const ConvolutionCase& c, bool mixed) {
   Maker m;
-  const ValueId x = m.input({c.size, c.size, c.channels});
-  const int64_t columns = c.column_stride == 0 ? c.stride : c.column_stride;
-  return layer_graph(m, "conv2d", x, {c.kernel, c.kernel, c.channels / c.groups, c.filters},
+  const ValueId x = m.input({c.size, c.steps ? 1 : c.size, c.channels});
+  const int64_t width = c.steps ? 1 : c.kernel;
+  const int64_t columns = c.steps ? 1 : c.column_stride == 0 ? c.stride : c.column_stride;
+  return layer_graph(m, "conv2d", x, {c.kernel, width, c.channels / c.groups, c.filters},
                      {{"filters", c.filters},
-                      {"kernel_size", std::vector<int64_t>{c.kernel, c.kernel}},
+                      {"kernel_size", std::vector<int64_t>{c.kernel, width}},
                       {"strides", std::vector<int64_t>{c.stride, columns}},
                       {"padding", c.padding},
-                      {"dilation_rate", std::vector<int64_t>{c.dilation, c.dilation}},
+                      {"dilation_rate", std::vector<int64_t>{c.dilation, c.steps ? 1 : c.dilation}},
                       {"groups", c.groups},
                       {"use_bias", c.bias},
                       {"activation", c.relu ? "relu" : "linear"}},
@@ -260,6 +262,9 @@ std::vector<KernelGraph> convolution_graphs(bool mixed) {
       {"small_images", 5, 9, 40, 3, 1, 1, 1, same, true, true},
       {"strided_and_dilated", 23, 8, 16, 3, 2, 3, 1, {2, 3, 2, 3}, false, false},
       {"stride_beyond_kernel", 17, 8, 16, 2, 3, 1, 1, none, true, false},
+      {"sequence", 70, 24, 40, 3, 1, 4, 1, {8, 0, 0, 0}, true, true, 0, true},
+      {"sequence_strided", 61, 16, 20, 5, 2, 1, 1, {2, 2, 0, 0}, false, false, 0, true},
+      {"sequence_of_few_channels", 40, 3, 20, 5, 1, 1, 1, {2, 2, 0, 0}, true, false, 0, true},
       {"large_kernel", 30, 3, 16, 7, 2, 1, 1, {2, 3, 2, 3}, true, true},
       // Windows of 3 × 3 that are tiled: several pieces of channels; numbers that fill no vector;
       // odd sizes; padding on one side; more tiles than a chunk has.

@@ -36,7 +36,8 @@ CpuKernel make_winograd_kernel_grad(const NodeFacts& facts, const CpuOptions& op
 CpuKernel make_kernel_grad(const NodeFacts& facts, const CpuOptions& options);
 // conv2d and its gradients of single channels, where these kernels are alone (depthwise.h).
 CpuKernel make_depthwise(const NodeFacts& facts, const CpuOptions& options);
-// conv2d and its gradients and conv2d_pool of any shape, where these kernels are alone (patches.h).
+// conv2d and its gradients and conv2d_pool of any shape, where these kernels are alone; beside
+// others those of sequences (patches.h).
 CpuKernel make_patch_convolution(const NodeFacts& facts, const CpuOptions& options);
 // lstm, gru, simple_rnn and their gradients.
 CpuKernel make_recurrent(const NodeFacts& facts, const CpuOptions& options);

@@ -1,5 +1,6 @@
 // conv2d, conv3d, conv2d_pool and their gradients but those of conv_pool.h, of any shape, where no
-// backend adds kernels of its own: products of patches (patches.h), group by group.
+// backend adds kernels of its own: products of patches (patches.h), group by group. Those of
+// sequences beside a backend's, too.
 //
 //   scratch  conv2d, conv3d  [patches and panels] a thread
 //            conv2d_pool     [patches and panels, rows that are pooled] a thread
@@ -432,13 +433,25 @@ CpuKernel made_of(Body body) {
 
 }  // namespace
 
+bool is_sequence_convolution(const NodeFacts& facts, const CpuOptions& options) {
+  constexpr int64_t kLeastChannels = 16;
+  if (options.isa == Isa::kGeneric || facts.inputs.size() < 2) return false;
+  const graph::OpWork work = facts.work();
+  if (work.family != graph::OpFamily::kConvolution || work.fusion != graph::OpFusion::kNone ||
+      work.pass == graph::OpPass::kGradKernel || facts.inputs[0].dtype != DType::kFloat32) {
+    return false;
+  }
+  const ops::ConvGeometry g = ops::conv_geometry(facts.op(), facts.types());
+  return g.window.rank() == 2 && g.columns() == ops::kOnePosition && g.rows().size > 1 &&
+         g.groups == 1 && std::min(g.channels, g.filters) >= kLeastChannels;
+}
+
 CpuKernel make_patch_convolution(const NodeFacts& facts, const CpuOptions& options) {
   using graph::OpFamily;
   using graph::OpFusion;
   using graph::OpPass;
-  if (!options.alone || facts.work().family != OpFamily::kConvolution || facts.inputs.size() < 2) {
-    return {};
-  }
+  if (facts.work().family != OpFamily::kConvolution || facts.inputs.size() < 2) return {};
+  if (!options.alone && !is_sequence_convolution(facts, options)) return {};
   if (facts.inputs[0].dtype != DType::kFloat32 || facts.inputs[1].dtype != DType::kFloat32) {
     return {};
   }

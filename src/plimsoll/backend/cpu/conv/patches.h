@@ -85,4 +85,8 @@ struct GradientPhase {
 // The phases of a dimension of a convolution: one for each that has positions.
 std::vector<GradientPhase> gradient_phases(const ops::Window& window);
 
+// conv2d and conv2d_grad_input over the steps of sequences, as Conv1D has them: vendors take one
+// column of a row at a time there, or tables for each step.
+bool is_sequence_convolution(const NodeFacts& facts, const CpuOptions& options);
+
 }  // namespace plimsoll::backend::cpu
