@@ -229,6 +229,7 @@ void open_text_folder(const DatasetOptions& options, const Dataset* like, Datase
   const Layout layout = layout_of(options, kTexts, dataset.notes);
   const auto folder = std::make_shared<const SampleFolder>(
       options.data, layout, known ? like->classes.get() : nullptr, kTexts);
+  check_classes(options, "class folders", folder->classes());
   dataset.file_bytes = Bytes(folder->file_bytes());
   const auto ids = std::make_shared<FieldIds>(strings_of(options, 0));
   LookedUpStrings strings = look_up_files(*folder, ids, options.spill_directory);
@@ -238,8 +239,7 @@ void open_text_folder(const DatasetOptions& options, const Dataset* like, Datase
   dataset.tables += folder->resident_bytes();
   dataset.sorted_by_class = true;
   dataset.classes = std::make_shared<const std::vector<std::string>>(folder->classes());
-  const auto classes = std::ssize(folder->classes());
-  dataset.targets.push_back(class_rows(folder, classes > 1 && options.target_elements == classes));
+  dataset.targets.push_back(class_rows(folder, options));
 }
 
 Bytes size_of(const std::vector<std::string>& paths) {
