@@ -43,6 +43,8 @@ MADE: dict[str, Callable[[], L.Layer]] = {
 OTHERS = ("InputLayer", "Operation", "Equalization", "LocallyConnected1D", "LocallyConnected2D")
 # Layers of strings and whole numbers, directly behind an input: test_looked_up_inputs.py.
 OTHERS += ("Hashing", "IntegerLookup", "StringLookup", "TextVectorization")
+# Layers of keras.applications, which Keras finds in .keras alone: test_application_layers.py.
+OTHERS += ("CustomScaleLayer", "LayerScale")
 OF_NUMBERS = ("Embedding", "ReversibleEmbedding", "CategoryEncoding")
 
 
