@@ -64,7 +64,7 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
         "csv": ("lookup",),
         "hdf5": ("rows",),
         "image": ("rows",),
-        "record": ("image",),
+        "record": ("image", "lookup"),
         "text": ("rows",),
     },
     "explain": {"read": (), "detect": ("read",), "conclude": ("detect",), "answer": ("conclude",)},

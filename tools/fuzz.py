@@ -146,7 +146,21 @@ def lzf(file: h5py.File) -> None:
                         fletcher32=True)  # fmt: skip
 
 
-HDF5_FILLS = (chunked, lzf, named_table, block_table, lists_in_records)
+def strings(file: h5py.File) -> None:
+    """Of variable length, as a model of two words or one text looks them up."""
+    words = ["a", "to be", "é", "", "x" * 300, "x"]
+    file.create_dataset("x", data=np.reshape(words, (3, 2)).tolist(), dtype=h5py.string_dtype())
+    file.create_dataset("y", data=words * 9, dtype=h5py.string_dtype(), chunks=(7,),
+                        compression="gzip")  # fmt: skip
+    file["left"] = np.array([b"a", b"to be", b"x\0y"])
+
+
+def fixed_strings(file: h5py.File) -> None:
+    file["x"] = np.array([[b"a", b"to be"], [b"", b"x"]])
+    file["y"] = np.arange(2)
+
+
+HDF5_FILLS = (chunked, lzf, named_table, block_table, lists_in_records, strings, fixed_strings)
 
 
 def hdf5_seeds() -> Iterator[bytes]:
@@ -247,6 +261,10 @@ def record_seeds() -> Iterator[bytes]:
     yield options(TFRECORD | FRAMED, TWO_RECORDS) + 2 * record(a=[0.5], n=7, label=1)
     yield options(TFRECORD | FRAMED) + record(x=bytes(range(48)), label=1)
     yield options(TFRECORD | FRAMED) + record(x=[b"one", b"three"], y=1)
+    for bits, words in ((0, [b"a", b"to be"]), (WORDS, [b"To be, or not"])):
+        yield options(TFRECORD | FRAMED | bits, LOOKED_UP) + record(x=words, y=1)
+        yield options(TFRECORD | FRAMED | bits, LOOKED_UP | TWO_RECORDS) + 2 * record(t=words, y=1)
+    yield options(TFRECORD | FRAMED, LOOKED_UP | COLUMNS) + record(a=b"to be", n=b"x", label=1)
     for kind in ("JPEG", "PNG", "BMP", "GIF", "WEBP"):
         for size in ((4, 4), (7, 3)):
             image = record(image__encoded=image_bytes("RGB", size, kind), image__class__label=1)
@@ -351,6 +369,9 @@ def data_seeds() -> Iterator[bytes]:
         yield options(HDF5, COLUMNS | LABEL) + h5_bytes(fill)
     for more in (0, BLOCK_LABEL, UNLABELLED):
         yield options(HDF5, more) + h5_bytes(block_table)
+    for bits in (0, WORDS):
+        for fill in (strings, fixed_strings):
+            yield options(HDF5 | bits, LOOKED_UP) + h5_bytes(fill)
     for content in wild("wild/npz/*.npy", 4096):
         yield options(NPY) + content
     for content in wild("wild/npz/*.npz", 16_000):

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "codec/hdf5/hdf5_reader.h"
 #include "codec/tf_record.h"
 #include "data/dataset.h"
 #include "fuzz/fuzz_input.h"
@@ -65,6 +66,15 @@ data::Port looked_up(bool text) {
   return {.name = "x", .sample_shape = lookup->output_shape, .lookup = lookup};
 }
 
+// Strings are all read as they are opened: a few bytes of a file may stand for millions of them.
+bool has_many_strings(const std::string& path) {
+  constexpr int64_t kMostStrings = 1 << 18;
+  const auto file = codec::open_reader(path);
+  if (!codec::looks_like_hdf5(*file)) return false;
+  const codec::Hdf5Reader reader(file);
+  return reader.is_dataset("x") && reader.open("x")->info().element_count > kMostStrings;
+}
+
 void open_and_read(const std::string& path, uint8_t bits, bool by_name, uint8_t columns) {
   data::DatasetOptions options;
   choose_columns(columns, options);
@@ -73,7 +83,10 @@ void open_and_read(const std::string& path, uint8_t bits, bool by_name, uint8_t 
     options.outputs = {{"y"}, {"right"}};
   }
   constexpr uint8_t kLookedUp = 64 | 128;
-  if ((columns & kLookedUp) == kLookedUp) options.inputs = {looked_up((bits & 4) != 0)};
+  if ((columns & kLookedUp) == kLookedUp) {
+    if (has_many_strings(path)) return;
+    options.inputs = {looked_up((bits & 4) != 0)};
+  }
   options.data = path;
   options.spill_directory = "/var/tmp";
   options.standardize = (bits & 1) != 0;

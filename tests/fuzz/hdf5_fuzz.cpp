@@ -28,6 +28,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         std::vector<float> values(static_cast<size_t>(count));
         dataset->read_as(DType::kFloat32, 0, count, values.data());
       } else {
+        constexpr int64_t kMostBytes = 1 << 24;
+        if (type.is_string() && dataset->info().element_count <= kMostBytes / type.bytes) {
+          dataset->visit_strings([](std::string_view) {});
+        }
         dataset->read_strings(1 << 16);
       }
     }

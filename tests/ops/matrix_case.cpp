@@ -48,6 +48,15 @@ Case qr(const std::string& name, bool square, bool first, bool second) {
                    }});
 }
 
+// Of a matrix that is higher than wide, or wider.
+Case of_rectangle(const std::string& op, int64_t rows, int64_t columns,
+                  const Attributes& attributes = {}) {
+  return loosened({.name = op + (rows < columns ? "_wide" : ""), .build = [=](CaseBuilder& c) {
+                     const ValueId a = c.input("a", {Dim::batch(), of(rows), of(columns)});
+                     c.result(c.call(op, {a}, attributes));
+                   }});
+}
+
 Case log_determinant() {
   return loosened({.name = "log_determinant", .build = [](CaseBuilder& c) {
                      const graph::NodeId node =
@@ -66,10 +75,14 @@ std::vector<Case> matrix_cases() {
       of_matrix("inverse"),
       of_matrix("triangle", {{"of", "lower"}}),
       log_determinant(),
+      of_rectangle("pseudo_inverse", 5, 3, {{"rcond", 1e-6}}),
+      of_rectangle("pseudo_inverse", 3, 5, {{"rcond", 1e-6}}),
       qr("qr", false, true, true),
       qr("qr_q", false, true, false),
       qr("qr_r", true, false, true),
       qr("qr_square", true, true, true),
+      of_rectangle("singular_values", 5, 3),
+      of_rectangle("singular_values", 3, 5),
       solve("none", false),
       solve("none", true),
       solve("lower", false),

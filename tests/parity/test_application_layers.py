@@ -1,6 +1,8 @@
-"""Layers that keras.applications defines for its own networks, in modules of its own."""
+"""Layers that stand in networks of keras.applications alone; the networks: test_applications.py."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -9,46 +11,53 @@ from harness import Case, assert_one_step, run_plimsoll
 from keras import layers as L
 from keras.src.applications.convnext import LayerScale, StochasticDepth
 from keras.src.applications.inception_resnet_v2 import CustomScaleLayer
+from sequence_cases import floats, functional
 
 RATE = 0.25
 BATCH = 64
 
 
-def network(rate: float) -> keras.Model:
-    x = inputs = keras.Input((6, 6, 3))
-    x = L.Conv2D(4, 3, padding="same", activation="tanh")(x)
-    y = LayerScale(0.5, 4)(L.Conv2D(4, 1)(x))
-    x = L.Add()([x, StochasticDepth(rate)(y)])
-    x = CustomScaleLayer(0.17)([x, L.Conv2D(4, 1)(x)])
-    return keras.Model(inputs, L.Dense(3)(L.GlobalAveragePooling2D()(x)))
+def scaled(x: Any) -> Any:
+    return LayerScale(0.3, 4)(L.Dense(4, "tanh")(x))
 
 
-def test_they_compute_what_keras_does(tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=(7, 6, 6, 3)).astype("float32")
-    y = rng.normal(size=(7, 3)).astype("float32")
-    assert_one_step(tmp_path, Case(lambda: network(0.0), x, y, "mean_squared_error"))
+def joined(x: Any) -> Any:
+    return CustomScaleLayer(0.17)([L.Dense(4)(x), L.Dense(4, "tanh")(x)])
 
 
-def test_what_is_written_is_read_by_keras(tmp_path: Path) -> None:
-    rng = np.random.default_rng(6)
-    x = rng.normal(size=(8, 6, 6, 3)).astype("float32")
-    model = network(RATE)
-    model.compile("sgd", "mean_squared_error")
-    model.save(tmp_path / "model.keras")
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "y.npy", rng.normal(size=(8, 3)).astype("float32"))
-    for name in ("trained.keras", "trained.h5"):
-        run_plimsoll("fit", tmp_path / "model.keras", "--data", tmp_path / "x.npy", "--labels",
-                     tmp_path / "y.npy", "--epochs", 2, "--output", tmp_path / name)  # fmt: skip
-        custom = [LayerScale, StochasticDepth, CustomScaleLayer]
-        objects = {each.__name__: each for each in custom} if name.endswith("h5") else None
-        trained = keras.saving.load_model(tmp_path / name, custom_objects=objects)
-        assert not np.array_equal(trained.get_weights()[0], model.get_weights()[0])
-        run_plimsoll("predict", tmp_path / name, "--data", tmp_path / "x.npy", "--output",
-                     tmp_path / "out.npy")  # fmt: skip
-        expected = trained.predict(x, verbose=0)
-        assert np.load(tmp_path / "out.npy") == pytest.approx(expected, abs=1e-5)
+@pytest.mark.parametrize("call", [scaled, joined])
+def test_one_step(call: Any, tmp_path: Path) -> None:
+    assert_one_step(tmp_path, Case(functional([(6, 4)], call), floats(6, 4), floats(3), "mse"))
+
+
+def test_written_files_are_keras_own(tmp_path: Path) -> None:
+    x = keras.Input((5,))
+    y = StochasticDepth(0.0)(LayerScale(0.1, 5)(x))
+    model = keras.Model(x, CustomScaleLayer(0.5)([y, x]))
+    model.compile("sgd", "mse")
+    model.save(tmp_path / "in.keras")
+    values = floats(5)
+    np.save(tmp_path / "x.npy", values)
+    run_plimsoll("fit", tmp_path / "in.keras", "--data", tmp_path / "x.npy", "--labels",
+                 tmp_path / "x.npy", "--batch", 7, "--output", tmp_path / "out.keras")  # fmt: skip
+    written = keras.saving.load_model(tmp_path / "out.keras")
+    model.train_on_batch(values, values)
+    for ours, expected in zip(written.get_weights(), model.get_weights()):
+        np.testing.assert_allclose(ours, expected, atol=1e-6)
+    run_plimsoll("convert", tmp_path / "out.keras", tmp_path / "out.h5")
+    done = run_plimsoll("check", tmp_path / "out.h5")
+    assert "can be trained" in done.stdout
+
+
+def test_a_class_of_that_name_from_elsewhere_is_refused(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.Input((4,)), LayerScale(0.1, 4)])
+    for module in ("mine.layers", "keras.layers"):
+        config = json.loads(model.to_json())
+        config["config"]["layers"][1]["module"] = module
+        (tmp_path / "model.json").write_text(json.dumps(config))
+        done = run_plimsoll("check", tmp_path / "model.json", check=False)
+        assert done.returncode == 4
+        assert f"the custom layer LayerScale of module {module}" in done.stdout + done.stderr
 
 
 def test_whole_samples_are_dropped(tmp_path: Path) -> None:
@@ -62,13 +71,12 @@ def test_whole_samples_are_dropped(tmp_path: Path) -> None:
     np.save(tmp_path / "y.npy", np.zeros((BATCH, 1), "float32"))
     kept = []
     for seed in range(8):
+        log = tmp_path / f"{seed}.jsonl"
         run_plimsoll("fit", tmp_path / "model.keras", "--data", tmp_path / "x.npy", "--labels",
                      tmp_path / "y.npy", "--batch", BATCH, "--epochs", 1, "--seed", seed, "--log",
-                     tmp_path / "log.jsonl")  # fmt: skip
-        lines = (tmp_path / "log.jsonl").read_text().splitlines()
-        (tmp_path / "log.jsonl").unlink()
-        loss = next(float(part.split(":")[1].strip(" }")) for line in lines
-                    for part in line.split(",") if '"loss"' in part)  # fmt: skip
+                     log)  # fmt: skip
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        loss = next(line["loss"] for line in lines if "loss" in line)
         kept.append(loss * BATCH * (1 - RATE) ** 2 / 16)
     assert kept == pytest.approx(np.round(kept), abs=1e-3)
     assert abs(np.mean(kept) / BATCH - (1 - RATE)) < 0.08  # three deviations of 512 draws are 0.06

@@ -35,6 +35,8 @@ FAMILIES = {
     "VGG": ("VGG16", "VGG19"),
     "Xception": ("Xception",),
 }
+# Where weights that are moved by more have Keras's own float32 a quarter off.
+NOISE = {"EfficientNetB7": 0.02}
 NETWORKS = [name for names in FAMILIES.values() for name in names]
 
 
@@ -63,11 +65,12 @@ def calm(build: Callable[[], keras.Model]) -> Callable[[], keras.Model]:
     return lambda: keras.models.clone_model(build(), clone_function=swap)
 
 
-def case(build: Callable[[], keras.Model]) -> Case:
+def case(build: Callable[[], keras.Model], name: str) -> Case:
     rng = np.random.default_rng(11)
     x = (255 * rng.random((BATCH, SIDE, SIDE, 3))).astype("float32")
     y = rng.integers(0, CLASSES, BATCH).astype("int32")
-    return Case(build, x, y, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    return Case(build, x, y, loss, noise=NOISE.get(name, Case.noise))
 
 
 def test_all_families_are_here() -> None:
@@ -79,18 +82,18 @@ def test_all_families_are_here() -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_predictions(name: str, tmp_path: Path) -> None:
-    assert_predictions(tmp_path, case(network(name)))
+    assert_predictions(tmp_path, case(network(name), name))
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_one_step(name: str, tmp_path: Path) -> None:
-    assert_one_step(tmp_path, case(calm(network(name))), loss_share=2e-5)
+    assert_one_step(tmp_path, case(calm(network(name)), name), loss_share=2e-5)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_three_limits_give_the_same_bits(name: str, tmp_path: Path) -> None:
     """With what draws: at the smallest limit without a spill file, and at two above it."""
-    made = case(network(name, "softmax"))
+    made = case(network(name, "softmax"), name)
     made.build().save(tmp_path / "in.keras")
     rng = np.random.default_rng(12)
     np.save(tmp_path / "x.npy", (255 * rng.random((8 * BATCH, SIDE, SIDE, 3))).astype("float32"))

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from cases import images, lazy, regress
 from harness import Case, assert_one_step, run_plimsoll
 from image_layers import save_for_training, tables, trained_outputs
@@ -423,8 +424,20 @@ REFUSED: list[tuple[Callable[[], L.Layer], str, str]] = [
     (lambda: L.RandomBrightness(0.1), BYTES, "Put a Rescaling layer before it."),
     (lambda: L.AutoContrast(**FIRST), NUMBERS, "Put a Permute layer before it"),
     (lambda: L.RandomColorJitter(**FIRST), NUMBERS, "Put a Permute layer before it"),
-    (lambda: L.RandomElasticTransform(0.1), NUMBERS, "this version of Plimsoll does not train it"),
+    (lambda: L.RandomElasticTransform(0.1), NUMBERS, "in a model Keras puts the first image"),
 ]
+
+
+def test_keras_distorts_the_first_image_alone() -> None:
+    """Why RandomElasticTransform is refused: a model is called on batches of any size."""
+    layer = L.RandomElasticTransform(1.0, scale=(0.2, 0.2), value_range=(0, 1), seed=1)
+    layer.factor = (1.0, 1.0)
+    model = keras.Sequential([keras.Input((8, 8, 1)), layer])
+    x = np.stack([np.full((8, 8, 1), shade, "float32") for shade in (0.2, 0.5, 0.9)])
+    traced = tf.function(
+        lambda x: model(x, training=True), [tf.TensorSpec((None, 8, 8, 1), "float32")]
+    )
+    np.testing.assert_allclose(traced(x), np.full_like(x, 0.2), rtol=1e-6)
 
 
 def test_what_is_not_computed_is_refused(tmp_path: Path) -> None:

@@ -49,6 +49,11 @@ def matrices() -> dict[str, Case]:
         "inv": on(lambda x: ops.inv(square(x))),
         "logdet": on(lambda x: ops.logdet(definite(x))[:, None] * trained(x)[:, 0]),
         "slogdet": on(lambda x: ops.slogdet(square(x))[1][:, None] * trained(x)[:, 0]),
+        "pinv": on(lambda x: ops.pinv(trained(x))),
+        "pinv wide": on(lambda x: ops.pinv(trained(x)[:, :3])),
+        "pinv square": on(lambda x: ops.pinv(square(x))),
+        "svd": on(lambda x: ops.svd(trained(x), compute_uv=False)[:, None] * trained(x)),
+        "svd wide": on(lambda x: ops.svd(trained(x)[:, :3], False, False)[:, None]),
         "solve": on(lambda x: ops.solve(square(x), trained(x)[:, :4, :3])),
         "solve for a vector": on(lambda x: ops.solve(square(x), trained(x)[:, 0])),
         "solve_triangular": on(lambda x: ops.solve_triangular(square(x), trained(x)[:, :4])),
@@ -108,6 +113,25 @@ def test_what_is_no_matrix_gives_no_numbers(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ours, theirs)
 
 
+def test_matrices_without_full_rank(tmp_path: Path) -> None:
+    """Of rank 0 to 3; two equal singular values."""
+    low = np.random.default_rng(1).normal(size=(2, 4, 2)).astype("float32")
+    values = np.zeros((5, 4, 3), "float32")
+    values[1, 0, 0] = 2
+    values[2] = low[0] @ np.random.default_rng(2).normal(size=(2, 3)).astype("float32")
+    values[3, :3] = 3 * np.eye(3)
+    values[4] = np.random.default_rng(3).normal(size=(4, 3))
+    for call in (ops.pinv, lambda x: ops.pinv(x, rcond=0.6), lambda x: ops.svd(x, True, False)):
+        for given in (values, np.swapaxes(values, 1, 2)):
+            ours, theirs = predicted(tmp_path, call, np.ascontiguousarray(given))
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=2e-6)
+    for call in (ops.matrix_rank, lambda x: ops.matrix_rank(x, tol=2.5)):
+        ours, theirs = predicted(tmp_path, call, values)
+        assert ours.dtype == theirs.dtype == "int32"
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(ours, [0, 0, theirs[2], 3, theirs[4]])
+
+
 BITS: dict[str, Call] = {
     "and": lambda x: ops.bitwise_and(x[:, :3], x[:, 3:]),
     "or": lambda x: ops.bitwise_or(x[:, :3], x[:, 3:]),
@@ -152,6 +176,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "several matrices": (
         lambda x: ops.det(ops.reshape(x, (-1, 5, 2, 2))), "a square matrix for each sample"
     ),
+    "singular vectors": (lambda x: ops.svd(x)[0], "expected compute_uv=False"),
     "several quantiles": (
         lambda x: ops.nanquantile(x, [0.1, 0.2], axis=1), "one number as q"
     ),

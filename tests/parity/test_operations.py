@@ -529,30 +529,7 @@ REFUSED: dict[str, tuple[Call, str]] = {
 }
 
 
-def spectra() -> dict[str, Case]:
-    def pair(x: Any) -> tuple[Any, Any]:
-        return trained(x), L.Dense(4)(x)
-
-    def both(y: tuple[Any, Any]) -> Any:
-        return y[0] + 2 * y[1]
-
-    return {
-        "fft": on(lambda x: both(ops.fft(pair(x)))),
-        "fft2": on(lambda x: both(ops.fft2(pair(x)))),
-        "ifft2": on(lambda x: both(ops.ifft2(pair(x)))),
-        "rfft": on(lambda x: both(ops.rfft(trained(x)))),
-        "rfft with zeros": on(lambda x: both(ops.rfft(trained(x), fft_length=10))),
-        "irfft": on(lambda x: ops.irfft(pair(x))),
-        "stft": on(lambda x: both(ops.stft(L.Flatten()(trained(x)), 8, 3, 8))),
-        "stft from the start": on(
-            lambda x: both(
-                ops.stft(L.Flatten()(trained(x)), 6, 2, 6, window="hamming", center=False)
-            )
-        ),
-    }
-
-
-CASES = spectra() | functions() | moves() | folds() | orders() | products() | networks()
+CASES = functions() | moves() | folds() | orders() | products() | networks()
 LAYERS = einsum_layers() | attention_layers() | recurrent_layers() | number_layers()
 
 

@@ -43,7 +43,7 @@ MADE: dict[str, Callable[[], L.Layer]] = {
 OTHERS = ("InputLayer", "Operation", "Equalization", "LocallyConnected1D", "LocallyConnected2D")
 # Layers of strings and whole numbers, directly behind an input: test_looked_up_inputs.py.
 OTHERS += ("Hashing", "IntegerLookup", "StringLookup", "TextVectorization")
-# Those of keras.applications: test_application_layers.py.
+# Layers of keras.applications, which Keras finds in .keras alone: test_application_layers.py.
 OTHERS += ("CustomScaleLayer", "LayerScale", "StochasticDepth")
 OF_NUMBERS = ("Embedding", "ReversibleEmbedding", "CategoryEncoding")
 

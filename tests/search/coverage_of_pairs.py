@@ -20,6 +20,9 @@ FLATTENS, REPEATS = ("Flatten",), ("RepeatVector",)
 UNDRAWN = {
     ("InputLayer", "batch_shape"): "each model has it",
     ("Operation", "operation"): "drawn as an operator",
+    ("CustomScaleLayer", "scale"): "a layer of keras.applications alone",
+    ("LayerScale", "init_values"): "a layer of keras.applications alone",
+    ("LayerScale", "projection_dim"): "a layer of keras.applications alone",
 }
 
 

@@ -235,6 +235,21 @@ void TfRecordReader::read_values(const ExampleFeature& feature,
   flush();
 }
 
+void TfRecordReader::read_strings(const ExampleFeature& feature,
+                                  const std::function<std::string&(int64_t bytes)>& next) {
+  const Fail fail = [&](const std::string& what) { refuse(what); };
+  const auto take_string = [&](int64_t begin, int64_t end) {
+    std::string& text = next(end - begin);
+    text.clear();
+    while (begin < end) {
+      const auto piece = window_->at(begin, end - begin);
+      text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+      begin += std::ssize(piece);
+    }
+  };
+  walk_values(*window_, feature, fail, take_string, [](int64_t) {});
+}
+
 std::shared_ptr<const FileReader> TfRecordReader::open_string(const ExampleFeature& feature) {
   const Fail fail = [&](const std::string& what) { refuse(what); };
   ProtobufFields<Window> list(*window_, feature.begin, feature.end, fail);

@@ -56,6 +56,10 @@ class TfRecordReader {
   // bytes, a piece of integers being a whole number of them.
   void read_values(const ExampleFeature& feature,
                    const std::function<void(std::span<const std::byte>)>& consumer);
+  // Hands a feature's strings of bytes out one after another: `next` is told how long one is, and
+  // gives what it is put into.
+  void read_strings(const ExampleFeature& feature,
+                    const std::function<std::string&(int64_t bytes)>& next);
   // A feature's first string of bytes, where it lies.
   std::shared_ptr<const FileReader> open_string(const ExampleFeature& feature);
 

@@ -121,6 +121,20 @@ bool take_strings(const DatasetOptions& options, const codec::FileReader& file, 
   return true;
 }
 
+bool take_strings(const DatasetOptions& options, const codec::Hdf5Reader& reader,
+                  const std::string& name, Dataset& dataset) {
+  const auto lookup = strings_of(options, dataset.features.size());
+  const auto is_string = [&] { return reader.type(name).is_string(); };
+  if (lookup == nullptr || !reader.is_dataset(name) || !as_data(is_string)) return false;
+  const auto ids = std::make_shared<FieldIds>(lookup);
+  LookedUpStrings strings = as_data([&] {
+    const auto stored = reader.open(name, options.spill_directory);
+    return look_up_strings(*stored, reader.name() + "/" + name, ids, options.spill_directory);
+  });
+  add_looked_up(std::move(strings), *ids, dataset);
+  return true;
+}
+
 void take_notes(const std::vector<std::string>& notes, Dataset& dataset) {
   dataset.notes.insert(dataset.notes.end(), notes.begin(), notes.end());
 }
@@ -215,6 +229,7 @@ void open_text_folder(const DatasetOptions& options, const Dataset* like, Datase
   const Layout layout = layout_of(options, kTexts, dataset.notes);
   const auto folder = std::make_shared<const SampleFolder>(
       options.data, layout, known ? like->classes.get() : nullptr, kTexts);
+  check_classes(options, "class folders", folder->classes());
   dataset.file_bytes = Bytes(folder->file_bytes());
   const auto ids = std::make_shared<FieldIds>(strings_of(options, 0));
   LookedUpStrings strings = look_up_files(*folder, ids, options.spill_directory);
@@ -224,8 +239,7 @@ void open_text_folder(const DatasetOptions& options, const Dataset* like, Datase
   dataset.tables += folder->resident_bytes();
   dataset.sorted_by_class = true;
   dataset.classes = std::make_shared<const std::vector<std::string>>(folder->classes());
-  const auto classes = std::ssize(folder->classes());
-  dataset.targets.push_back(class_rows(folder, classes > 1 && options.target_elements == classes));
+  dataset.targets.push_back(class_rows(folder, options));
 }
 
 Bytes size_of(const std::vector<std::string>& paths) {
@@ -337,7 +351,10 @@ void open_hdf5(const DatasetOptions& options, const std::shared_ptr<const codec:
   const auto open = [&](const std::string& name) {
     return open_hdf5_rows(reader, name, options.spill_directory);
   };
-  take_arrays(options, names, dataset, open, kNoStrings);
+  const auto strings = [&](size_t, const std::string& name) {
+    return take_strings(options, reader, name, dataset);
+  };
+  take_arrays(options, names, dataset, open, strings);
 }
 
 void open_text_file(const DatasetOptions& options, const Dataset* like, Dataset& dataset) {
@@ -377,6 +394,8 @@ void open_records_files(const DatasetOptions& options, const std::vector<std::st
   RecordSources sources = open_records(files, options);
   dataset.opening_peak = sources.opening_peak;
   take_notes(sources.notes, dataset);
+  dataset.tables += sources.tables;
+  dataset.were_strings = std::move(sources.were_strings);
   dataset.features = std::move(sources.features);
   dataset.targets = std::move(sources.labels);
 }

@@ -58,6 +58,7 @@ void register_literal(graph::OpRegistry& registry);
 void register_loss_scale(graph::OpRegistry& registry);
 void register_mask(graph::OpRegistry& registry);
 void register_matrices(graph::OpRegistry& registry);
+void register_singular_values(graph::OpRegistry& registry);
 void register_max_pool2d(graph::OpRegistry& registry);
 void register_max_pool3d(graph::OpRegistry& registry);
 void register_norm_constraint(graph::OpRegistry& registry);

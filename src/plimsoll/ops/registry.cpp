@@ -77,6 +77,7 @@ graph::OpRegistry make_registry() {
   register_literal(registry);
   register_mask(registry);
   register_matrices(registry);
+  register_singular_values(registry);
   register_max_pool2d(registry);
   register_max_pool3d(registry);
   register_norm_constraint(registry);

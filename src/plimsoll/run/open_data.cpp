@@ -173,6 +173,36 @@ void check_shapes(const OpenedData& opened, const layers::Model& model,
   if (opened.validation) data::check_shapes(*opened.validation, inputs);
 }
 
+// Says once where labels are no numbers from 0 to 1 beside a loss that takes them for such. Keras
+// trains on them, and so does this. Many labels are not all looked at.
+void note_labels(const data::Dataset& dataset, const layers::CompileOptions& compile,
+                 const layers::Model& model, Listener& listener) {
+  constexpr int64_t kMostLabels = int64_t{1} << 20;
+  constexpr int64_t kTogether = 4096;
+  data::DatasetOptions set;
+  name_ports(model, compile, set);
+  for (size_t i = 0; i < std::min(set.outputs.size(), dataset.targets.size()); ++i) {
+    data::RowSource& labels = *dataset.targets[i];
+    const bool one = fixed_shape(labels.row_shape()).element_count(1) == 1;
+    if (!set.outputs[i].two_classes || !one || !labels.can_read_as(DType::kFloat32)) continue;
+    std::vector<float> values(kTogether);
+    for (int64_t row = 0; row < std::min(labels.row_count(), kMostLabels); row += kTogether) {
+      const int64_t now = std::min(kTogether, labels.row_count() - row);
+      labels.read(row, now, DType::kFloat32, values.data());
+      const auto odd = std::find_if(values.begin(), values.begin() + now,
+                                    [](float value) { return !(value >= 0 && value <= 1); });
+      if (odd == values.begin() + now) continue;
+      listener.notice(fmt::format(
+          "{}: expected labels from 0 to 1, as a loss of two classes takes them, received {} in "
+          "row "
+          "{}. They are taken as they are, as Keras takes them. For more classes give the model an "
+          "output for each and use sparse_categorical_crossentropy.",
+          labels.origin(), *odd, row + (odd - values.begin())));
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 void name_ports(const layers::Model& model, const layers::CompileOptions& compile,
@@ -192,8 +222,12 @@ void name_ports(const layers::Model& model, const layers::CompileOptions& compil
     const layers::ModelPort& port = model.outputs()[i];
     std::vector<int64_t> shape = port.type.shape.at(1);
     shape.erase(shape.begin());
-    options.outputs.push_back({port.name, std::move(shape), layers::names_sparse_loss(losses[at]),
-                               "", layers::ignored_class_of(losses[at])});
+    const bool one = port.type.shape.elements_per_sample() == 1;
+    options.outputs.push_back({.name = port.name,
+                               .sample_shape = std::move(shape),
+                               .class_numbers = layers::names_sparse_loss(losses[at]),
+                               .two_classes = one && layers::names_binary_loss(losses[at]),
+                               .ignored_class = layers::ignored_class_of(losses[at])});
   }
 }
 
@@ -287,7 +321,10 @@ OpenedData open_training(const TrainingDataRequest& request, const layers::Model
   }
   opened.memory.opening = train::opening_of(train, opened.validation.get());
   // Whoever opened the data himself may fit them in many calls.
-  if (request.data.opened == nullptr) check_shapes(opened, model, compile);
+  if (request.data.opened == nullptr) {
+    check_shapes(opened, model, compile);
+    note_labels(train, compile, model, listener);
+  }
   return opened;
 }
 

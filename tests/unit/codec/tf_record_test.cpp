@@ -80,6 +80,20 @@ TEST(TfRecord, MalformedExamples) {
   }
 }
 
+TEST(TfRecord, StringsOneByOne) {
+  const std::string three = field(1, "ab") + field(1, "") + field(1, "c");
+  TfRecordReader reader = reader_of(field(1, entry("s", 1, three)));
+  std::vector<std::string> strings;
+  std::vector<int64_t> lengths;
+  strings.reserve(3);
+  reader.read_strings(reader.features().at(0), [&](int64_t bytes) -> std::string& {
+    lengths.push_back(bytes);
+    return strings.emplace_back("before");
+  });
+  EXPECT_EQ(strings, (std::vector<std::string>{"ab", "", "c"}));
+  EXPECT_EQ(lengths, (std::vector<int64_t>{2, 0, 1}));
+}
+
 // Numbers across the edges of what is read at a time.
 TEST(TfRecord, ALargeRecord) {
   const auto length = [](size_t size) {

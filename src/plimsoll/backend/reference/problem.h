@@ -79,6 +79,7 @@ std::span<const KernelEntry> rank_part_kernels();
 std::span<const KernelEntry> rank_sum_kernels();
 std::span<const KernelEntry> recurrent_kernels();
 std::span<const KernelEntry> sequence_kernels();
+std::span<const KernelEntry> singular_value_kernels();
 std::span<const KernelEntry> softmax_kernels();
 std::span<const KernelEntry> sum_kernels();
 std::span<const KernelEntry> training_kernels();

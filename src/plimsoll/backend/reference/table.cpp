@@ -43,6 +43,7 @@ const KernelEntry* find_kernel(std::string_view op) {
                                rank_sum_kernels(),
                                recurrent_kernels(),
                                sequence_kernels(),
+                               singular_value_kernels(),
                                softmax_kernels(),
                                sum_kernels(),
                                training_kernels(),

@@ -6,9 +6,15 @@
 
 #include "base/format.h"
 #include "codec/hdf5/hdf5_chunks.h"
+#include "codec/hdf5/hdf5_strings.h"
 
 namespace plimsoll::codec {
 namespace {
+
+constexpr int64_t kStringBytes = 64 << 10;  // of elements that are read at a time
+// Deflate makes no more of a byte; strings that were never written are few.
+constexpr uint64_t kMostInflated = 1032;
+constexpr uint64_t kMostUnwritten = 1 << 20;
 
 std::string describe(const Hdf5Type& type) {
   switch (type.type_class) {
@@ -61,9 +67,7 @@ class Data final : public Hdf5Dataset {
   }
 
   std::vector<std::string> read_strings(int64_t max_bytes) override {
-    const bool strings = info_.type.type_class == Hdf5Type::Class::kFixedString ||
-                         info_.type.type_class == Hdf5Type::Class::kVariableString;
-    if (!strings) refuse_type("texts");
+    if (!info_.type.is_string()) refuse_type("texts");
     if (info_.element_count > max_bytes / info_.type.bytes) {
       throw Error(
           ErrorKind::kModel,
@@ -72,6 +76,26 @@ class Data final : public Hdf5Dataset {
     std::vector<std::byte> raw(static_cast<size_t>(info_.element_count * info_.type.bytes));
     read_elements(0, info_.element_count, raw);
     return decode_hdf5_strings(*source_, info_.type, raw, info_.element_count, max_bytes);
+  }
+
+  int64_t visit_strings(const std::function<void(std::string_view)>& visit) override {
+    if (!info_.type.is_string()) refuse_type("texts");
+    const int64_t count = info_.element_count;
+    const uint64_t most = kMostInflated * source_->bytes_after(0) + kMostUnwritten;
+    if (static_cast<uint64_t>(count) > most / static_cast<uint64_t>(info_.type.bytes)) {
+      source_->refuse(fmt::format("{} texts, which it has no room for", count));
+    }
+    const int64_t piece = std::max<int64_t>(kStringBytes / info_.type.bytes, 1);
+    std::vector<std::byte> raw(static_cast<size_t>(std::min(piece, count) * info_.type.bytes));
+    Hdf5Strings strings(*source_, info_.type);
+    for (int64_t first = 0; first < count; first += piece) {
+      const int64_t now = std::min(piece, count - first);
+      const auto elements = std::span(raw).first(static_cast<size_t>(now * info_.type.bytes));
+      read_elements(first, now, elements);
+      ByteCursor cursor(elements, source_->fail());
+      for (int64_t i = 0; i < now; ++i) visit(strings.next(cursor));
+    }
+    return std::ssize(raw) + strings.peak_bytes();
   }
 
  private:

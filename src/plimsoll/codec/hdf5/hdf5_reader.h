@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,9 +41,16 @@ struct Hdf5Member {
 // An element type of a dataset or attribute.
 struct Hdf5Type {
   enum class Class : uint8_t { kNumber, kFixedString, kVariableString, kOther };
+  // What follows the text in a fixed string that is longer; kZeroEnds: a zero, and anything.
+  enum class Padding : uint8_t { kZeroEnds, kZeros, kBlanks };
+
+  bool is_string() const {
+    return type_class == Class::kFixedString || type_class == Class::kVariableString;
+  }
 
   Class type_class = Class::kOther;
   NumberFormat number;                // kNumber
+  Padding padding = Padding::kZeros;  // kFixedString
   int64_t bytes = 0;                  // of one element in the file
   std::string described;              // kOther: what it is, "a compound type"
   std::vector<Hdf5Member> members{};  // of a compound type whose fields are all known
@@ -89,6 +97,9 @@ class Hdf5Dataset {
   virtual int64_t table_bytes() const = 0;
   // All strings of a string dataset, at most `max_bytes` together.
   virtual std::vector<std::string> read_strings(int64_t max_bytes) = 0;
+  // Hands them out one by one instead, in order, and tells the most that it held beside
+  // resident_bytes: a string lies in memory while it is handed out.
+  virtual int64_t visit_strings(const std::function<void(std::string_view)>& visit) = 0;
 
  protected:
   Hdf5DatasetInfo info_;

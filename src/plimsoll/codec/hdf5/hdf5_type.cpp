@@ -1,7 +1,6 @@
-// Datatype messages and the strings that they describe.
+// Datatype messages.
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "base/format.h"
@@ -14,8 +13,6 @@ constexpr int kMaxTypeDepth = 8;
 constexpr uint64_t kArrayClass = 10;
 constexpr size_t kMaxNameBytes = 4096;
 constexpr uint64_t kMaxElementBytes = 1 << 20;
-constexpr uint64_t kMaxHeapObjects = 65536;     // an index has 16 bits
-constexpr uint64_t kMaxHeapReads = 1ull << 30;  // bytes, for one list of strings
 
 using Kind = NumberFormat::Kind;
 
@@ -86,6 +83,12 @@ Hdf5Type parse_type(const Hdf5Source& source, ByteCursor& cursor, int depth);
 bool has_known_end(uint64_t type_class) {
   return type_class == 0 || type_class == 1 || type_class == 3 || type_class == 4 ||
          type_class == 8;
+}
+
+Hdf5Type::Padding padding_of(uint64_t bits) {
+  return bits == 1   ? Hdf5Type::Padding::kZeros
+         : bits == 2 ? Hdf5Type::Padding::kBlanks
+                     : Hdf5Type::Padding::kZeroEnds;
 }
 
 uint64_t first_byte(ByteCursor cursor) { return cursor.take(1); }
@@ -178,6 +181,7 @@ Hdf5Type parse_type(const Hdf5Source& source, ByteCursor& cursor, int depth) {
     case 3:
       if (bytes == 0) source.refuse("texts of no length");
       type.type_class = Hdf5Type::Class::kFixedString;
+      type.padding = padding_of(bits & 15);
       type.bytes = bytes;
       return type;
     case 4:
@@ -214,106 +218,11 @@ Hdf5Type parse_type(const Hdf5Source& source, ByteCursor& cursor, int depth) {
   }
 }
 
-// Collections of the global heap, where variable-length strings are kept.
-class GlobalHeap {
- public:
-  explicit GlobalHeap(const Hdf5Source& source) : source_(source) {}
-
-  // The object's bytes, at least `length` of them.
-  std::string_view find(uint64_t address, uint64_t index, uint64_t length) {
-    const Collection& collection = load(address);
-    const auto found = collection.objects.find(index);
-    if (found == collection.objects.end() || found->second.second < length) {
-      source_.refuse("a text that is not in the heap where it should be");
-    }
-    return std::string_view(
-        reinterpret_cast<const char*>(collection.bytes.data()) + found->second.first,
-        static_cast<size_t>(length));
-  }
-
- private:
-  struct Collection {
-    std::vector<std::byte> bytes;
-    std::map<uint64_t, std::pair<size_t, uint64_t>> objects;  // index → position, size
-  };
-
-  // Only the last collection is kept: the strings of one list lie together.
-  const Collection& load(uint64_t address) {
-    if (loaded_ && address_ == address) return collection_;
-    const uint64_t header_bytes = 8 + source_.length_width();
-    const std::vector<std::byte> header = source_.read(address, header_bytes);
-    ByteCursor start(header, source_.fail());
-    if (start.take_text(4) != "GCOL") source_.refuse("no heap where one should be");
-    start.skip(4);
-    const uint64_t bytes = start.take(source_.length_width());
-    if (bytes < header_bytes) source_.refuse("a heap of an impossible size");
-    read_bytes_ += bytes;
-    if (read_bytes_ > kMaxHeapReads) source_.refuse("texts scattered over too many heaps");
-    collection_ = {};
-    collection_.bytes = source_.read(address, bytes);
-    ByteCursor cursor(collection_.bytes, source_.fail());
-    cursor.skip(header_bytes);
-    const uint64_t object_header = 8 + source_.length_width();
-    for (uint64_t i = 0; i < kMaxHeapObjects && cursor.left() >= object_header; ++i) {
-      const uint64_t index = cursor.take(2);
-      cursor.skip(6);
-      const uint64_t size = cursor.take(source_.length_width());
-      if (index == 0) break;  // free space up to the end
-      const size_t position = cursor.position();
-      cursor.skip(size);
-      cursor.align(8);
-      collection_.objects[index] = {position, size};
-    }
-    address_ = address;
-    loaded_ = true;
-    return collection_;
-  }
-
-  const Hdf5Source& source_;
-  bool loaded_ = false;
-  uint64_t address_ = 0;
-  uint64_t read_bytes_ = 0;
-  Collection collection_;
-};
-
-std::string trim_fixed(std::string text) {
-  // Padded by zeros (or ended by one); by blanks only in Fortran's files, where they are kept.
-  const size_t end = text.find('\0');
-  if (end != std::string::npos) text.resize(end);
-  return text;
-}
-
 }  // namespace
 
 Hdf5Type parse_hdf5_type(const Hdf5Source& source, std::span<const std::byte> body) {
   ByteCursor cursor(body, source.fail());
   return parse_type(source, cursor, 0);
-}
-
-std::vector<std::string> decode_hdf5_strings(const Hdf5Source& source, const Hdf5Type& type,
-                                             std::span<const std::byte> raw, int64_t count,
-                                             int64_t max_bytes, int64_t held_bytes) {
-  std::vector<std::string> strings;
-  GlobalHeap heap(source);
-  ByteCursor cursor(raw, source.fail());
-  int64_t total = held_bytes;
-  for (int64_t i = 0; i < count; ++i) {
-    std::string text;
-    if (type.type_class == Hdf5Type::Class::kFixedString) {
-      text = trim_fixed(cursor.take_text(static_cast<uint64_t>(type.bytes)));
-    } else {
-      const uint64_t length = cursor.take(4);
-      const uint64_t address = cursor.take(source.address_width());
-      const uint64_t index = cursor.take(4);
-      if (length > 0) text = trim_fixed(std::string(heap.find(address, index, length)));
-    }
-    total += static_cast<int64_t>(text.size() + sizeof(std::string));
-    if (total > max_bytes) {
-      source.refuse(fmt::format("texts of more than {} bytes", max_bytes));
-    }
-    strings.push_back(std::move(text));
-  }
-  return strings;
 }
 
 }  // namespace plimsoll::codec

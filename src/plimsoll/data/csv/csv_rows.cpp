@@ -16,6 +16,7 @@
 #include "codec/number_format.h"
 #include "data/lookup/looked_up_rows.h"
 #include "data/rows/array_rows.h"
+#include "data/rows/class_rows.h"
 
 namespace plimsoll::data {
 namespace {
@@ -462,6 +463,10 @@ std::unique_ptr<RowSource> rows_of_input(const std::shared_ptr<RowSource>& table
 CsvSources open_csv(const std::shared_ptr<const codec::FileReader>& file,
                     std::shared_ptr<const CsvSchema> schema, bool like,
                     const DatasetOptions& options) {
+  if (schema->label >= 0) {
+    const CsvColumn& label = schema->columns[static_cast<size_t>(schema->label)];
+    if (label.text) check_classes(options, "words as labels", label.categories);
+  }
   Converter converter(file, *schema, like);
   const ArrayPlace place = converter.run(choose_spill_folder(options.spill_directory));
   if (place.shape.front() == 0) {

@@ -102,13 +102,13 @@ ImageSources open_images(const std::string& path, const std::vector<std::string>
                          const DatasetOptions& options, SampleFolder::Layout layout) {
   shape_of(path, options.sample_shape);  // before a large folder is listed
   auto folder = std::make_shared<SampleFolder>(path, layout, classes);
+  check_classes(options, "class folders", folder->classes());
   ImageSources sources;
   sources.skipped = keep_sound(*folder, find_sound_images(*folder, options));
   sources.images = make_image_rows(folder, options, sources.notes);
   sources.folder = folder;
   if (layout == SampleFolder::Layout::kFlat) return sources;
-  const auto class_count = static_cast<int64_t>(folder->classes().size());
-  sources.labels = class_rows(folder, class_count > 1 && options.target_elements == class_count);
+  sources.labels = class_rows(folder, options);
   return sources;
 }
 

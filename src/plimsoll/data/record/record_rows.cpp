@@ -13,6 +13,7 @@
 #include "codec/image/image.h"
 #include "codec/tf_record.h"
 #include "data/image/image_rows.h"
+#include "data/lookup/string_rows.h"
 #include "data/record/record_images.h"
 #include "data/rows/array_rows.h"
 #include "data/rows/named_arrays.h"
@@ -81,6 +82,8 @@ class Column {
   virtual void add(codec::TfRecordReader& reader, const std::vector<Feature>& record) = 0;
   virtual std::unique_ptr<RowSource> finish(const std::string& origin) = 0;
   virtual Bytes held_bytes() const = 0;  // at most, so far
+  // The tables of the vocabulary that it looks up; none: it does not.
+  virtual Bytes tables() const { return {}; }
 };
 
 // Features side by side, as an array in a file: numbers of their own kind, or float32 where they
@@ -189,6 +192,58 @@ class ImageColumn final : public Column {
   std::shared_ptr<RecordImages> images_;
 };
 
+// Features of strings side by side that a model's input looks up.
+class StringColumn final : public Column {
+ public:
+  StringColumn(std::vector<std::string> names, std::shared_ptr<FieldIds> ids,
+               const std::string& folder)
+      : names_(std::move(names)), ids_(std::move(ids)), samples_(ids_, folder) {}
+
+  void add(codec::TfRecordReader& reader, const std::vector<Feature>& record) override {
+    int64_t count = 0;
+    for (const std::string& name : names_) {
+      const Feature* const found = find(record, name);
+      if (found == nullptr || found->kind != Kind::kBytes) refuse(reader, name, found);
+      count += found->count;
+      if (count > samples_.width()) refuse(reader, name, found);
+    }
+    if (count < samples_.width()) refuse(reader, names_.back(), find(record, names_.back()));
+    const auto where = [&] { return reader.where(); };
+    for (const std::string& name : names_) {
+      reader.read_strings(*find(record, name), [&](int64_t bytes) -> std::string& {
+        return samples_.next(bytes, where);
+      });
+    }
+    samples_.add(where);
+  }
+
+  std::unique_ptr<RowSource> finish(const std::string& origin) override {
+    return samples_.finish(origin);
+  }
+  Bytes held_bytes() const override { return samples_.peak() + tables(); }
+  Bytes tables() const override { return Bytes(ids_->held_bytes()); }
+
+ private:
+  [[noreturn]] void refuse(const codec::TfRecordReader& reader, const std::string& name,
+                           const Feature* found) const {
+    const bool strings = found != nullptr && found->kind == Kind::kBytes;
+    const auto count_of = [](int64_t count) {
+      return fmt::format("{} string{}", count, count == 1 ? "" : "s");
+    };
+    throw Error(ErrorKind::kData,
+                fmt::format("{}, feature \"{}\": expected {} in a tf.train.BytesList, which layer "
+                            "{} looks up, received {}.",
+                            reader.where(), name, count_of(samples_.width()), ids_->lookup().layer,
+                            found == nullptr ? "none"
+                            : strings        ? count_of(found->count)
+                                             : describe(*found)));
+  }
+
+  std::vector<std::string> names_;
+  std::shared_ptr<FieldIds> ids_;
+  StringSamples samples_;
+};
+
 std::string names_of(const std::vector<Feature>& record) {
   std::vector<std::string> names;
   names.reserve(record.size());
@@ -232,6 +287,19 @@ struct Choice {
   std::vector<std::vector<std::string>> inputs;
   std::vector<std::vector<std::string>> outputs;
 };
+
+bool looks_up_strings(const DatasetOptions& options, size_t input) {
+  const auto lookup = input < options.inputs.size() ? options.inputs[input].lookup : nullptr;
+  return lookup != nullptr && lookup->takes_text;
+}
+
+std::vector<std::string> all_strings(const std::vector<Feature>& record, const std::string& label) {
+  std::vector<std::string> names;
+  for (const Feature& feature : record) {
+    if (feature.kind == Kind::kBytes && feature.name != label) names.push_back(feature.name);
+  }
+  return names;
+}
 
 // All features that are numbers but `label`, by name: records as rows of a table. None where
 // anything else is among them.
@@ -283,7 +351,8 @@ Choice choose(const std::vector<Feature>& record, const DatasetOptions& options,
   if (x.empty() && one && choice.inputs.empty()) {
     x = first_of({"x", "features", "inputs", "image", "data", "image/encoded"}, record);
     if (x.empty()) {
-      x = all_numbers(record, y.empty() ? "" : y.front());
+      const std::string label = y.empty() ? "" : y.front();
+      x = looks_up_strings(options, 0) ? all_strings(record, label) : all_numbers(record, label);
       if (!x.empty()) notes.push_back(origin + ": samples are made of " + list_names(x) + ".");
     }
   }
@@ -379,7 +448,11 @@ Columns columns_of(const Choice& choice, codec::TfRecordReader& reader,
     const std::vector<std::string>& names = choice.inputs[i];
     DatasetOptions own = options;
     if (i < options.inputs.size()) own.sample_shape = options.inputs[i].sample_shape;
-    if (names.size() == 1 && is_image(reader, *find(record, names.front()), own.sample_shape)) {
+    if (looks_up_strings(options, i)) {
+      columns.push_back(std::make_unique<StringColumn>(
+          names, std::make_shared<FieldIds>(options.inputs[i].lookup), folder));
+    } else if (names.size() == 1 &&
+               is_image(reader, *find(record, names.front()), own.sample_shape)) {
       columns.push_back(std::make_unique<ImageColumn>(names.front(), own, folder));
     } else {
       columns.push_back(column_of(names, input_of(options, i), reader, record, folder));
@@ -415,6 +488,8 @@ RecordSources open_records(const std::vector<RecordFile>& files, const DatasetOp
   sources.opening_peak = Bytes(codec::TfRecordReader::kResidentBytes);
   for (const auto& column : columns) sources.opening_peak += column->held_bytes();
   for (size_t i = 0; i < columns.size(); ++i) {
+    sources.tables += columns[i]->tables();
+    if (i < choice.inputs.size()) sources.were_strings.push_back(columns[i]->tables() > Bytes());
     (i < choice.inputs.size() ? sources.features : sources.labels)
         .push_back(columns[i]->finish(options.data));
     columns[i].reset();

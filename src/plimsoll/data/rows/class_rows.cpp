@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "base/error.h"
+#include "base/format.h"
 #include "codec/number_format.h"
+#include "data/rows/named_arrays.h"
 
 namespace plimsoll::data {
 namespace {
@@ -46,8 +49,23 @@ class ClassRows final : public RowSource {
 
 }  // namespace
 
-std::unique_ptr<RowSource> class_rows(std::shared_ptr<const SampleFolder> folder, bool one_hot) {
+std::unique_ptr<RowSource> class_rows(std::shared_ptr<const SampleFolder> folder,
+                                      const DatasetOptions& options) {
+  const auto classes = std::ssize(folder->classes());
+  const bool one_hot = classes > 1 && options.target_elements == classes;
   return std::make_unique<ClassRows>(std::move(folder), one_hot);
+}
+
+void check_classes(const DatasetOptions& options, const std::string& what,
+                   const std::vector<std::string>& classes) {
+  if (!options.labels_wanted || has_own_labels(options) || options.outputs.empty()) return;
+  if (!options.outputs.front().two_classes || classes.size() <= 2) return;
+  throw Error(ErrorKind::kData,
+              fmt::format("{}: expected 2 {}, since output {} is one number whose loss tells two "
+                          "classes apart, received {} ({}). Give the model {} outputs with softmax "
+                          "and the loss sparse_categorical_crossentropy, or leave out all but two.",
+                          options.data, what, options.outputs.front().name, classes.size(),
+                          list_names(classes), classes.size()));
 }
 
 }  // namespace plimsoll::data

@@ -22,6 +22,7 @@ struct Port {
   std::string name;
   std::vector<int64_t> sample_shape{};
   bool class_numbers = false;  // labels name one of the last axis's classes
+  bool two_classes = false;    // it is one number, and its loss tells two classes apart
   std::string path{};  // of its samples or labels; empty: they lie in a file with the others'
   std::optional<int64_t> ignored_class{};  // a class number beside those
   // What becomes of an input's strings or whole numbers; null: nothing. `sample_shape` is what

@@ -35,11 +35,11 @@ void add_usual_names(const DatasetOptions& options, const HoldsArray& holds, Arr
 // "arrays x and y (or x_train and y_train)", or what several inputs are called, for messages.
 std::string expected_arrays(const DatasetOptions& options);
 
-// Whether labels are in files of their own.
 // Elements of a sample's labels: one for each place that has an output for every class, where they
 // are class numbers.
 int64_t label_elements(const Port& output);
 
+// Whether labels are in files of their own.
 bool has_own_labels(const DatasetOptions& options);
 
 // The first names of a file's arrays, for messages: "a, b, c and 200 others".

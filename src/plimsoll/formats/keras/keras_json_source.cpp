@@ -127,10 +127,13 @@ EntryKind JsonSource::check_origin_of_class(const Config& entry, const LayerEntr
   const bool custom_name = registered != nullptr && registered->is_string() &&
                            registered->as_string().find('>') != std::string::npos;
   if (is_operator_module(read.module)) return EntryKind::kOperator;
-  const bool known =
-      read.module == layers::layer_traits(read.class_name).module ||
-      std::any_of(kKerasModules.begin(), kKerasModules.end(),
-                  [&](std::string_view prefix) { return starts_with_module(read.module, prefix); });
+  const std::string_view own = layers::layer_traits(read.class_name).module;
+  const bool known = own.empty()
+                         ? std::ranges::any_of(kKerasModules,
+                                               [&](std::string_view prefix) {
+                                                 return starts_with_module(read.module, prefix);
+                                               })
+                         : read.module == own || entry.find("module") == nullptr;
   if (!custom_name && (read.class_name == "Sequential" || read.class_name == "Functional" ||
                        read.class_name == "Model")) {
     return EntryKind::kModel;

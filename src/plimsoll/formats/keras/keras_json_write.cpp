@@ -225,9 +225,10 @@ ModelTree tree_of(const Model& model) {
   tree.sequential = model.kind() == ModelKind::kSequential;
   for (size_t i = 0; i < model.layer_count(); ++i) {
     const layers::Layer& layer = model.layer(layers::LayerId(i));
+    const std::string_view own = layers::layer_traits(layer.class_name()).module;
     tree.nodes.push_back({layer.name(),
                           layer.class_name(),
-                          std::string(layers::layer_traits(layer.class_name()).module),
+                          own.empty() ? "keras.layers" : std::string(own),
                           layer.config(),
                           layer.name(),
                           nullptr,

@@ -1,51 +1,43 @@
-// Layers that keras.applications defines for its own networks: LayerScale of ConvNeXt and
-// CustomScaleLayer of InceptionResNetV2.
+// Layers that stand in networks of keras.applications alone: LayerScale of ConvNeXt, one trained
+// factor a channel, and CustomScaleLayer of InceptionResNetV2, x + scale · y.
 
 #include "base/format.h"
 #include "layers/config/initializers.h"
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/operation.h"
-#include "layers/kinds/operation_call.h"
 
 namespace plimsoll::layers {
 namespace {
 
-// x · gamma, with one trained factor a channel (Touvron et al., "Going deeper with Image
-// Transformers", 2021).
 class LayerScale final : public Layer {
  public:
   static constexpr std::string_view kClassName = "LayerScale";
 
   explicit LayerScale(ConfigReader& reader) : Layer(reader) {
-    first_ = reader.number("init_values", 1e-6);
-    channels_ = reader.integer("projection_dim", 1, 1);
+    initializer_ = complete_initializer(
+        Config::Object{{"class_name", "Constant"},
+                       {"config", Config::Object{{"value", reader.number("init_values", 1e-6)}}}});
+    channels_ = reader.integer("projection_dim", 1);
   }
 
   std::vector<Weight> weights(std::span<const ValueType>) const override {
-    Config first = complete_initializer("constant");
-    Config values = *first.find("config");
-    values.set("value", first_);
-    first.set("config", std::move(values));
-    return {{.name = "gamma", .shape = {channels_}, .initializer = std::move(first)}};
+    return {{"gamma", {channels_}, initializer_, Config(), true}};
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     const Shape shape = one_input(context, inputs, 0);
-    const int64_t last = shape.rank() < 2 ? 1 : shape[shape.rank() - 1].count;
-    if (last != channels_) {
-      refuse(fmt::format("projection_dim={}, the last dimension of {}", last, to_string(shape)),
-             std::to_string(channels_), "");
+    if (shape[shape.rank() - 1].count != channels_) {
+      refuse(fmt::format("{} channels", channels_), to_string(shape), "Check projection_dim.");
     }
     const ValueId gamma = over_batch(context, context.weight("gamma"), shape);
     return {context.emit("multiply", {inputs[0], gamma})};
   }
 
  private:
-  double first_ = 0;
+  Config initializer_;
   int64_t channels_ = 1;
 };
 
-// The first of two inputs, and the second times a number.
 class CustomScaleLayer final : public Layer {
  public:
   static constexpr std::string_view kClassName = "CustomScaleLayer";
@@ -55,11 +47,13 @@ class CustomScaleLayer final : public Layer {
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
-    if (inputs.size() != 2) refuse("two inputs", std::to_string(inputs.size()), "");
-    const Shape& one = context.type(inputs[0]).shape;
-    const Shape& other = context.type(inputs[1]).shape;
-    if (one != other) refuse("two values of one shape, " + to_string(one), to_string(other), "");
-    return {context.emit("add", {inputs[0], scaled(context, inputs[1], scale_, 0)})};
+    if (inputs.size() != 2) {
+      refuse("two inputs", std::to_string(inputs.size()), "Call it on a list.");
+    }
+    ValueId x = inputs[0];
+    ValueId y = context.emit("scale_shift", {inputs[1]}, {{"scale", scale_}, {"offset", 0.0}});
+    broadcast_together(context, x, y);
+    return {context.emit("add", {x, y})};
   }
 
  private:
@@ -68,11 +62,11 @@ class CustomScaleLayer final : public Layer {
 
 }  // namespace
 
-std::shared_ptr<const Layer> make_custom_scale_layer(const Config& config) {
-  return construct_layer<CustomScaleLayer>(config);
-}
 std::shared_ptr<const Layer> make_layer_scale(const Config& config) {
   return construct_layer<LayerScale>(config);
+}
+std::shared_ptr<const Layer> make_custom_scale_layer(const Config& config) {
+  return construct_layer<CustomScaleLayer>(config);
 }
 
 }  // namespace plimsoll::layers

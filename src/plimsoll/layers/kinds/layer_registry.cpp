@@ -17,7 +17,7 @@ struct Entry {
 using enum CallForm;
 using enum MaskUse;
 
-constexpr LayerTraits kOfConvNeXt{.module = "keras.src.applications.convnext"};
+constexpr LayerTraits kOfConvNeXt{.masks = kPasses, .module = "keras.src.applications.convnext"};
 constexpr LayerTraits kLooksUp{.looks_up = true};
 constexpr LayerTraits kSpatialDropout{.masks = kPasses, .says_trainable = false};
 
@@ -63,7 +63,7 @@ constexpr std::array kLayers = {
     Entry{"Cropping3D", make_cropping3d},
     Entry{"CustomScaleLayer",
           make_custom_scale_layer,
-          {.module = "keras.src.applications.inception_resnet_v2"}},
+          {.masks = kPasses, .module = "keras.src.applications.inception_resnet_v2"}},
     Entry{"CutMix", make_cut_mix},
     Entry{"Dense", make_dense, {.masks = kPasses}},
     Entry{"DepthwiseConv1D", make_depthwise_conv1d},
@@ -181,22 +181,18 @@ constexpr std::array kRefusals = {
             "Rebuild the model with Keras layers."},
     Refusal{"TensorFlowOpLayer", "it holds a TensorFlow graph",
             "Rebuild the model with Keras layers."},
+    Refusal{"RandomElasticTransform",
+            "in a model Keras puts the first image of a batch in the place of the others",
+            "Distort the images before training, or use RandomPerspective."},
     Refusal{"Sequential", kWrapped, "Call the model on the values."},
     Refusal{"Functional", kWrapped, "Call the model on the values."},
     Refusal{"Model", kWrapped, "Call the model on the values."},
 };
 
 // Keras's own, of any version, of which there is no more to say.
-constexpr std::array<std::string_view, 9> kNotTrained = {
-    "GRUCell",
-    "LSTMCell",
-    "SimpleRNNCell",
-    "StackedRNNCells",
-    "HashedCrossing",
-    "AugMix",
-    "MaxNumBoundingBoxes",
-    "Pipeline",
-    "RandomElasticTransform",
+constexpr std::array<std::string_view, 8> kNotTrained = {
+    "GRUCell",        "LSTMCell", "SimpleRNNCell",       "StackedRNNCells",
+    "HashedCrossing", "AugMix",   "MaxNumBoundingBoxes", "Pipeline",
 };
 
 std::string layer_name(const Config& config) {

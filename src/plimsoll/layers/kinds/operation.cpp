@@ -137,6 +137,7 @@ constexpr const char* kOptions[] = {"alpha",
                                     "b",
                                     "block_size",
                                     "center",
+                                    "compute_uv",
                                     "data_format",
                                     "decimals",
                                     "default_value",
@@ -155,6 +156,7 @@ constexpr const char* kOptions[] = {"alpha",
                                     "k",
                                     "keepdims",
                                     "kernel_size",
+                                    "length",
                                     "lower",
                                     "mask_index",
                                     "max_value",
@@ -174,6 +176,7 @@ constexpr const char* kOptions[] = {"alpha",
                                     "padding",
                                     "pool_size",
                                     "posinf",
+                                    "rcond",
                                     "repeats",
                                     "rms_scaling",
                                     "sequence_length",
@@ -187,15 +190,17 @@ constexpr const char* kOptions[] = {"alpha",
                                     "strides",
                                     "subscripts",
                                     "threshold",
+                                    "tol",
                                     "upper",
                                     "window",
                                     "x",
                                     "x_max",
                                     "x_min"};
 // What says nothing here, and may stand in a file: whether NumPy may count on sorted or distinct
-// numbers, whether replicas wait for each other, which of several kernels is preferred.
-constexpr const char* kIgnored[] = {"assume_unique", "flash_attention", "num", "sorted",
-                                    "synchronized"};
+// numbers, whether replicas wait for each other, which of several kernels is preferred, how many
+// singular vectors there are.
+constexpr const char* kIgnored[] = {"assume_unique", "flash_attention", "full_matrices",
+                                    "num",           "sorted",          "synchronized"};
 // None of Keras's: a value, and the mask that a caller gave for it
 // (formats/keras/keras_tree_expand.cpp).
 constexpr std::string_view kWithMask = "WithMask";

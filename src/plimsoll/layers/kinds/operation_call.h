@@ -117,6 +117,8 @@ ValueId permuted(LayerContext& context, ValueId x, const std::vector<int64_t>& o
 // Axis `from` in place `to`, both from 1.
 ValueId axis_moved(LayerContext& context, ValueId x, int64_t from, int64_t to);
 ValueId sliced(LayerContext& context, ValueId x, int64_t axis, int64_t begin, int64_t count);
+// Zeros before an axis and after it.
+ValueId padded(LayerContext& context, ValueId x, int64_t axis, int64_t before, int64_t after);
 // These places of an axis, in that order.
 ValueId taken(LayerContext& context, ValueId x, int64_t axis, std::span<const int64_t> places);
 ValueId scaled(LayerContext& context, ValueId x, double scale, double offset = 0);

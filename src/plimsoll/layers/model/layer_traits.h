@@ -41,8 +41,8 @@ struct LayerTraits {
   bool looks_up = false;
   // What Keras's code calls the class, which names its weights' group in a file; empty: the same.
   std::string_view code_name{};
-  // Where Keras defines it, which its name in files needs.
-  std::string_view module = "keras.layers";
+  // The module of Keras that it is of, which a file must name; empty: keras.layers.
+  std::string_view module{};
 };
 
 // What a class is that make_layer accepts; the defaults for any other.

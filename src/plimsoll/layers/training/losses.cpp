@@ -535,6 +535,12 @@ bool is_sparse(const Loss& loss) { return reads_class_numbers(loss.kind); }
 
 bool names_sparse_loss(const Config& config) { return names_loss(config, reads_class_numbers); }
 
+bool names_binary_loss(const Config& config) {
+  return names_loss(config, [](LossKind kind) {
+    return kind == LossKind::kBinaryCrossentropy || kind == LossKind::kBinaryFocalCrossentropy;
+  });
+}
+
 Loss read_loss(const Config& config, const ValueType& output, std::vector<Option>* list) {
   const Spelling given = read_object(config, "loss");
   const Row& row = row_of(given.name, output);

@@ -80,6 +80,8 @@ bool is_of_whole_batch(const Loss& loss);
 int64_t class_count(const Loss& loss, const ValueType& output);
 // Whether a loss that a file or a command line holds reads class numbers; no, where it is none.
 bool names_sparse_loss(const Config& config);
+// Whether such a loss is a cross-entropy of numbers from 0 to 1; no, where it is none.
+bool names_binary_loss(const Config& config);
 // The class number whose rows it leaves out; none, where it has none or is no loss.
 std::optional<int64_t> ignored_class_of(const Config& config);
 

@@ -209,6 +209,11 @@ ValueId taken(LayerContext& context, ValueId x, int64_t axis, std::span<const in
   return axis_moved(context, as_dtype(context, y, own), last, axis);
 }
 
+ValueId padded(LayerContext& context, ValueId x, int64_t axis, int64_t before, int64_t after) {
+  if (before == 0 && after == 0) return x;
+  return context.emit("pad_axis", {x}, {{"axis", axis}, {"before", before}, {"after", after}});
+}
+
 ValueId scaled(LayerContext& context, ValueId x, double scale, double offset) {
   return context.emit("scale_shift", {x}, {{"scale", scale}, {"offset", offset}});
 }

@@ -1,5 +1,8 @@
 // What keras.ops.linalg asks of matrices, one for each sample.
 
+#include <algorithm>
+#include <limits>
+
 #include "base/format.h"
 #include "layers/kinds/operation_call.h"
 
@@ -116,11 +119,69 @@ Values solve(const OperationCall& call) {
   return {vector ? reshaped(context, x, dims) : x};
 }
 
+// A matrix for each sample, and the larger of its extents times float32's precision.
+struct Rectangle {
+  ValueId value;
+  double precision = 0;
+};
+
+Rectangle rectangle(const OperationCall& call) {
+  const ValueId x = call.only_real();
+  const Dims dims = dims_of(call.context(), x);
+  if (dims.size() != 2) {
+    call.refuse("a matrix for each sample", to_string(call.context().type(x).shape),
+                "Reshape the values to (batch, m, n).");
+  }
+  const auto extent = static_cast<double>(std::max(dims[0], dims[1]));
+  return {x, extent * std::numeric_limits<float>::epsilon()};
+}
+
+Values pseudo_inverse(const OperationCall& call) {
+  const Rectangle a = rectangle(call);
+  const double rcond = call.number("rcond", 10 * a.precision);
+  return {call.context().emit("pseudo_inverse", {a.value}, {{"rcond", rcond}})};
+}
+
+// Its vectors have signs that other libraries choose otherwise.
+Values singular_values(const OperationCall& call) {
+  const Config& vectors = call.option("compute_uv");
+  if (!vectors.is_bool() || vectors.as_bool()) {
+    call.refuse("compute_uv=False", "singular vectors",
+                "Their signs, and all of equal values, are another library's choice.");
+  }
+  return {call.context().emit("singular_values", {rectangle(call).value})};
+}
+
+// How many singular values are above a bound: Keras's, or as TensorFlow has it a part of the
+// largest.
+Values rank(const OperationCall& call) {
+  LayerContext& context = call.context();
+  const Rectangle a = rectangle(call);
+  const ValueId values = context.emit("singular_values", {a.value});
+  ValueId above;
+  if (call.option("tol").is_null()) {
+    const ValueId bound = scaled(context, sliced(context, values, 1, 0, 1), a.precision);
+    above = compared(context, combined(context, "subtract", values, bound), "greater", 0);
+  } else {
+    above = compared(context, values, "greater", call.number("tol", 0));
+  }
+  const ValueId count = context.emit("sum_to", {as_dtype(context, above, DType::kFloat32)},
+                                     {{"shape", Dims{1}}, {"batched", true}});
+  return {as_dtype(context, reshaped(context, count, {}), DType::kInt32)};
+}
+
 constexpr OperationRow kRows[] = {
-    {"Cholesky", cholesky},       {"CholeskyInverse", cholesky_inverse},
-    {"Det", determinant},         {"Inv", inverse},
-    {"Logdet", log_of_definite},  {"Qr", factors},
-    {"Slogdet", log_determinant}, {"Solve", solve},
+    {"Cholesky", cholesky},
+    {"CholeskyInverse", cholesky_inverse},
+    {"Det", determinant},
+    {"Inv", inverse},
+    {"Logdet", log_of_definite},
+    {"MatrixRank", rank},
+    {"Pinv", pseudo_inverse},
+    {"Qr", factors},
+    {"SVD", singular_values},
+    {"Slogdet", log_determinant},
+    {"Solve", solve},
     {"SolveTriangular", solve},
 };
 

@@ -4,6 +4,9 @@
 // A real signal's transform has frequencies 0 to n / 2; a complex one's are those of its parts,
 // with the rest mirrored:  F(a + ib)[k] = F(a)[k] + i F(b)[k],  F(a)[n − k] = conj(F(a)[k]).
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <string>
 
 #include "base/format.h"
@@ -153,13 +156,8 @@ Values rfft(const OperationCall& call) {
 }
 
 // Σ over frequencies, each but the first and the last one twice, over the length.
-Values irfft(const OperationCall& call) {
+ValueId inverse_real(const OperationCall& call, Complex x, int64_t length) {
   LayerContext& context = call.context();
-  Complex x = pair_of(call, 1);
-  const int64_t own = 2 * (last_count(call, x.real) - 1);
-  const int64_t length =
-      call.option("fft_length").is_null() ? own : call.integer("fft_length", 2, kMostWaves);
-  if (length < 2) call.refuse("two frequencies or more", "one");
   const int64_t half = length / 2;
   const int64_t axis = last_axis(call, x.real);
   const auto part = [&](ValueId value, const char* side) {
@@ -175,7 +173,25 @@ Values irfft(const OperationCall& call) {
     const Values operands = {weighed, wave_matrix(call, side, length)};
     return einsum(context, letters + "y,zy->" + letters + "z", operands);
   };
-  return {context.emit("add", {part(x.real, "real"), part(x.imag, "imag")})};
+  return context.emit("add", {part(x.real, "real"), part(x.imag, "imag")});
+}
+
+Values irfft(const OperationCall& call) {
+  const Complex x = pair_of(call, 1);
+  const int64_t own = 2 * (last_count(call, x.real) - 1);
+  const int64_t length =
+      call.option("fft_length").is_null() ? own : call.integer("fft_length", 2, kMostWaves);
+  if (length < 2) call.refuse("two frequencies or more", "one");
+  return {inverse_real(call, x, length)};
+}
+
+const Config& window_of(const OperationCall& call) {
+  const Config& window = call.option("window");
+  const bool known =
+      window.is_null() ||
+      (window.is_string() && (window.as_string() == "hann" || window.as_string() == "hamming"));
+  if (!known) call.refuse("hann, hamming or no window", window.to_json().substr(0, 80));
+  return window;
 }
 
 // Frames of a signal under a window, as convolutions along time.
@@ -192,11 +208,7 @@ Values stft(const OperationCall& call) {
     call.refuse("sequence_length equal to fft_length", std::to_string(frame),
                 "Name the same number for both.");
   }
-  const Config& window = call.option("window");
-  const bool known =
-      window.is_null() ||
-      (window.is_string() && (window.as_string() == "hann" || window.as_string() == "hamming"));
-  if (!known) call.refuse("hann, hamming or no window", window.to_json().substr(0, 80));
+  const Config& window = window_of(call);
   if (call.flag("center")) {
     const int64_t border = length / 2;
     const int64_t samples = last_count(call, x);
@@ -226,8 +238,91 @@ Values stft(const OperationCall& call) {
   return {part("real"), part("imag")};
 }
 
+// TensorFlow's window of so many places in the middle of a frame: of an odd length it is symmetric.
+std::vector<double> window_values(const std::string& name, int64_t places, int64_t frame) {
+  const double least = name == "hann" ? 0.5 : 0.54;
+  const auto period = static_cast<double>(places % 2 == 0 ? places : places - 1);
+  std::vector<double> values(static_cast<size_t>(frame), 0.0);
+  const auto begin = static_cast<size_t>((frame - places) / 2);
+  for (size_t i = 0; i < static_cast<size_t>(places); ++i) {
+    const double turn = 2 * std::numbers::pi * static_cast<double>(i) / period;
+    values[begin + i] = places == 1 ? 1 : least - (1 - least) * std::cos(turn);
+  }
+  return values;
+}
+
+// What a frame is multiplied by so that frames under the window add up to the signal: the window
+// over the sum of the squares of all that lie at the same place.
+std::vector<double> inverse_window(const OperationCall& call, const std::string& name,
+                                   int64_t places, int64_t frame, int64_t stride) {
+  std::vector<double> values = window_values(name, places, frame);
+  std::vector<double> sums(static_cast<size_t>(std::min(stride, frame)), 0.0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    sums[i % static_cast<size_t>(stride)] += values[i] * values[i];
+  }
+  if (std::ranges::find(sums, 0.0) != sums.end()) {
+    call.refuse("windows that overlap, so that each place of the signal is in one",
+                fmt::format("sequence_stride {}", stride), "Use a smaller one.");
+  }
+  for (size_t i = 0; i < values.size(); ++i) values[i] /= sums[i % static_cast<size_t>(stride)];
+  return values;
+}
+
+// Frames (…, count, length), each `stride` places after the one before, added up. They are cut into
+// pieces as long as the stride, and the first pieces of all frames follow each other, as do the
+// second ones a stride later.
+ValueId overlapped(const OperationCall& call, ValueId frames, int64_t stride) {
+  constexpr int64_t kMostPieces = 256;
+  LayerContext& context = call.context();
+  const int64_t axis = last_axis(call, frames);
+  std::vector<int64_t> dims = dims_of(context, frames);
+  const int64_t length = dims.back();
+  const int64_t count = dims[dims.size() - 2];
+  const int64_t pieces = (length + stride - 1) / stride;
+  if (pieces > kMostPieces) {
+    call.refuse(fmt::format("a stride of at least {}", (length + kMostPieces - 1) / kMostPieces),
+                std::to_string(stride));
+  }
+  product_of(context, std::vector<int64_t>{count + pieces, stride});
+  frames = padded(context, frames, axis, 0, pieces * stride - length);
+  dims.pop_back();
+  dims.back() = count * stride;
+  ValueId sum;
+  for (int64_t k = 0; k < pieces; ++k) {
+    ValueId part = reshaped(context, sliced(context, frames, axis, k * stride, stride), dims);
+    part = padded(context, part, axis - 1, k * stride, (pieces - 1 - k) * stride);
+    sum = sum.valid() ? context.emit("add", {sum, part}) : part;
+  }
+  return sliced(context, sum, axis - 1, 0, (count - 1) * stride + length);
+}
+
+Values istft(const OperationCall& call) {
+  LayerContext& context = call.context();
+  const Complex x = pair_of(call, 2);
+  const int64_t length = call.integer("fft_length", 2, kMostWaves);
+  const int64_t places = call.integer("sequence_length", 1, length);
+  const int64_t stride = call.integer("sequence_stride", 1, kMostWaves);
+  ValueId frames = inverse_real(call, x, length);
+  const Config& window = window_of(call);
+  if (window.is_string()) {
+    const std::vector<double> factors =
+        inverse_window(call, window.as_string(), places, length, stride);
+    const ValueId factor = context.constant({DType::kFloat32, {length}, factors});
+    frames = combined(context, "multiply", frames, factor);
+  }
+  const ValueId signal = overlapped(call, frames, stride);
+  const int64_t samples = last_count(call, signal);
+  const int64_t border = call.flag("center") ? length / 2 : 0;
+  const int64_t most = samples - 2 * border;
+  if (most < 1) call.refuse("frames of more than a window", to_string(context.type(x.real).shape));
+  const int64_t taken =
+      call.option("length").is_null() ? most : call.integer("length", 1, samples - border);
+  return {sliced(context, signal, last_axis(call, signal), border, taken)};
+}
+
 constexpr OperationRow kRows[] = {
-    {"FFT", fft}, {"FFT2", fft2}, {"IFFT2", fft2}, {"IRFFT", irfft}, {"RFFT", rfft}, {"STFT", stft},
+    {"FFT", fft},     {"FFT2", fft2}, {"IFFT2", fft2}, {"IRFFT", irfft},
+    {"ISTFT", istft}, {"RFFT", rfft}, {"STFT", stft},
 };
 
 }  // namespace

@@ -154,11 +154,6 @@ std::vector<Slide> slides_of(const OperationCall& call, const Dims& extents) {
   return slides;
 }
 
-ValueId padded(LayerContext& context, ValueId x, int64_t axis, int64_t before, int64_t after) {
-  if (before == 0 && after == 0) return x;
-  return context.emit("pad_axis", {x}, {{"axis", axis}, {"before", before}, {"after", after}});
-}
-
 // (channels, height, width) → (channels · window, places)
 Values unfold(const OperationCall& call) {
   LayerContext& context = call.context();
