@@ -8,7 +8,7 @@
     tools/bench --mode ladder S1c         limits held, and the same bits at each
     tools/bench --mode kernels S1c        every kernel at its box, and at other extents
     tools/bench --mode live S1c           live Keras models in Python: limits held, the same bits
-    tools/bench --mode live_speed S1b     live Keras models in Python: beside the command line and Keras
+    tools/bench --mode live_speed S1b     live Keras models beside the command line and Keras
     tools/bench --mode unseen             networks that nothing was tuned on, free and at limits
     tools/bench --mode watch S0a          TensorFlow's steps under plimsoll watch, and alone
 

@@ -122,8 +122,9 @@ def columns_of(mode: str, peers: list[str]) -> list[Column]:
         speed: Column = ("ratio", lambda r: times(r["keras_seconds"] / r["seconds"]))
         theirs: Column = ("Keras MiB", lambda r: mib(r.get("keras_peak_bytes")))
         ours: Column = ("MiB", lambda r: mib(r.get("peak_bytes")))
-        return [name, ("what", lambda r: r["what"]), ("live", lambda r: seconds(r["seconds"])), line,
-                keras, speed, ours, theirs, last]  # fmt: skip
+        live: Column = ("live", lambda r: seconds(r["seconds"]))
+        what = ("what", lambda r: r["what"])
+        return [name, what, live, line, keras, speed, ours, theirs, last]
     if mode == "unseen":
         size: Column = ("limit MiB", lambda r: mib(r["limit_bytes"]))
         theirs = ("TensorFlow", lambda r: seconds(r["tensorflow_seconds"]))

@@ -1,4 +1,4 @@
-"""Networks that nothing was tuned on, as people train them: of keras.applications and of our own."""
+"""Networks that nothing was tuned on, as people train them: keras.applications and our own."""
 
 from collections.abc import Callable
 from typing import Any
@@ -96,7 +96,7 @@ def bert_small(words: int = 30522, steps: int = 128) -> keras.Model:
 
 
 def dcgan() -> keras.Model:
-    """The generator's step: 100 numbers become 64 × 64 images, which a frozen discriminator judges."""
+    """The generator's step: 100 numbers become images, which a frozen discriminator judges."""
     x = noise = keras.Input((100,))
     x = layers.Reshape((4, 4, 512))(layers.Dense(4 * 4 * 512, use_bias=False)(x))
     for filters in (256, 128, 64):

@@ -226,7 +226,8 @@ TEST(VectorizedKernelSet, NamesWhatKernelsDependOnAndParses) {
 Graph wide_recurrence() {
   GraphBuilder b(ops::registry());
   const ValueId z = b.input("z", {DType::kFloat32, batch_shape(std::vector<int64_t>{200, 1024})});
-  const ValueId kernel = b.input("kernel", {DType::kFloat32, fixed_shape(std::vector<int64_t>{256, 1024})});
+  const ValueId kernel =
+      b.input("kernel", {DType::kFloat32, fixed_shape(std::vector<int64_t>{256, 1024})});
   b.add("lstm", "lstm", {z, kernel}, {{"units", 256}});
   return b.finish();
 }

@@ -219,7 +219,6 @@ std::vector<std::pair<std::string, Object>> configurations() {
       {"LSTM", {{"units", 3}, {"go_backwards", true}, {"dropout", 0.1}}},
       {"LayerNormalization", {{"axis", 2}, {"epsilon", 1e-5}}},
       {"RMSNormalization", {{"axis", 2}, {"epsilon", 1e-5}}},
-      {"StochasticDepth", {{"drop_path_rate", 0.1}}},
       {"MelSpectrogram", {{"fft_length", 64}, {"window", "hamming"}, {"num_mel_bins", 12}}},
       {"STFTSpectrogram", {{"mode", "psd"}, {"frame_length", 20}, {"expand_dims", true}}},
       {"SpectralNormalization", {{"layer", inner_dense()}, {"power_iterations", 2}}},
@@ -271,6 +270,7 @@ std::vector<std::pair<std::string, Object>> image_configurations() {
       {"RandomZoom", {{"height_factor", 0.2}, {"width_factor", Array{-0.1, 0.2}}}},
       {"Resizing", {{"height", 3}, {"width", 4}, {"pad_to_aspect_ratio", true}}},
       {"Solarization", {{"addition_factor", 0.2}, {"threshold_factor", Array{0.1, 0.4}}}},
+      {"StochasticDepth", {{"drop_path_rate", 0.1}}},
   };
 }
 

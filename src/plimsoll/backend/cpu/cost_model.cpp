@@ -143,9 +143,8 @@ double CostModel::seconds(const graph::Graph& graph, graph::NodeId node, int64_t
   double rate = flops_per_thread_ * efficiency(facts.work(), channels) * threads;
   if (multiplies_bfloat16(facts)) rate *= bf16_;
   if (is_winograd(graph, node, batch, extents)) rate *= kWinogradRate;
-  const double arithmetic = facts.work().family == OpFamily::kRecurrent
-                                ? recurrent_seconds(facts, flops)
-                                : flops / rate;
+  const double arithmetic =
+      facts.work().family == OpFamily::kRecurrent ? recurrent_seconds(facts, flops) : flops / rate;
   return kSecondsPerCall + (team ? kSecondsPerTeam : 0.0) + std::max(arithmetic, bytes / bandwidth);
 }
 
@@ -155,8 +154,8 @@ double CostModel::recurrent_seconds(const NodeFacts& facts, double flops) const 
   const auto& z = facts.inputs[static_cast<size_t>(layout.z)].shape;
   const int64_t each = ceil_div(sequences, std::min<int64_t>(threads_, sequences));
   const double kernel_bytes = 4.0 * static_cast<double>(layout.gates * layout.units * layout.units);
-  const double bandwidth = kernel_bytes > own_cache_bytes_ ? kCacheBytesPerSecond
-                                                           : kOwnCacheBytesPerSecond;
+  const double bandwidth =
+      kernel_bytes > own_cache_bytes_ ? kCacheBytesPerSecond : kOwnCacheBytesPerSecond;
   const auto reads = static_cast<double>(z[1].count * ceil_div(each, kRowsPerWeight));
   const double share = static_cast<double>(each) / static_cast<double>(sequences);
   return reads * kernel_bytes / bandwidth +

@@ -35,7 +35,7 @@ class CostModel {
   double bf16_ = 1.0;
   double last_cache_bytes_;
   double own_cache_bytes_;  // of a thread; what is a little larger mostly stays in it, too
-  int threads_;  // that run parts at the same time
+  int threads_;             // that run parts at the same time
   CpuOptions options_;
 };
 

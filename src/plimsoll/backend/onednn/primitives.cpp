@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "backend/cpu/conv/depthwise.h"
-#include "backend/cpu/conv/patches.h"
 #include "backend/cpu/conv/few_channels.h"
 #include "backend/cpu/conv/kernel_grad.h"
+#include "backend/cpu/conv/patches.h"
 #include "backend/cpu/conv/winograd.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/dense_shape.h"
@@ -34,8 +34,7 @@ std::optional<Convolution> PrimitiveLibrary::convolution(const Graph& graph, Nod
   }
   if (facts.cut_inside_samples() || cpu::read_packed_dense(facts, options()) ||
       cpu::read_kernel_grad(facts, options()) || cpu::is_winograd_node(facts, options()) ||
-      cpu::is_depthwise_node(facts, options()) ||
-      cpu::is_sequence_convolution(facts, options())) {
+      cpu::is_depthwise_node(facts, options()) || cpu::is_sequence_convolution(facts, options())) {
     return std::nullopt;
   }
   // The vendor's are faster in bfloat16, but where tiles find a first layer's few numbers too few.

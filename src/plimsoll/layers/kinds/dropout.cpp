@@ -146,7 +146,8 @@ class StochasticDepth final : public Layer {
   explicit StochasticDepth(ConfigReader& reader) : Layer(reader) {
     rate_ = reader.number("drop_path_rate", 0.0);
     if (!(rate_ >= 0 && rate_ < 1)) {
-      reader.refuse("drop_path_rate", "0 to below 1", reader.value("drop_path_rate", 0.0).to_json());
+      reader.refuse("drop_path_rate", "0 to below 1",
+                    reader.value("drop_path_rate", 0.0).to_json());
     }
   }
 
