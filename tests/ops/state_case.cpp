@@ -25,8 +25,9 @@ Case rank_sum_case() {
         for (size_t i = 0; i < 2; ++i) {
           c.builder().output(c.builder().graph().node(bucket).outputs[i]);
         }
+        const ValueId even = c.constant("even", {Dim::constant(4), Dim::constant(4)});
         const graph::NodeId begun =
-            c.builder().add("rank_sum_begin", "begun", {x, m},
+            c.builder().add("rank_sum_begin", "begun", {even, m},
                             {{"rows_per_sample", std::vector<int64_t>{0, 6}}, {"under_way", true}});
         const std::vector<ValueId> under_way = c.builder().graph().node(begun).outputs;
         const graph::NodeId ended =

@@ -47,9 +47,10 @@ class SumsOp : public NamedOp {
   using NamedOp::NamedOp;
 
   std::vector<Alias> aliases(const NodeTypes& node) const override {
-    std::vector<Alias> aliases;
-    const auto count = static_cast<int>(rows_of(node).size());
-    for (int i = 0; i < count; ++i) aliases.push_back({i, i});
+    std::vector<Alias> aliases(rows_of(node).size());
+    for (size_t i = 0; i < aliases.size(); ++i) {
+      aliases[i] = {static_cast<int>(i), static_cast<int>(i)};
+    }
     return aliases;
   }
   OpTraits traits() const override { return {.exchanges = true}; }
@@ -92,8 +93,9 @@ class RankSumBegin final : public SumsOp {
     node.attributes.get_bool(graph::kUnderWay);
     std::vector<ValueType> results = infer_sums(node, 0, 1);
     const int64_t room = graph::rank_message(node.inputs, rows_of(node)).room_bytes();
-    const int64_t word = element_bytes(DType::kFloat32).count();
-    results.push_back({DType::kFloat32, Shape({Dim::constant(ceil_div(room, word))})});
+    const DType dtype = node.inputs[0].dtype;
+    const int64_t elements = ceil_div(room, element_bytes(dtype).count());
+    results.push_back({dtype, Shape({Dim::constant(elements)})});
     results.push_back({DType::kFloat32, Shape()});
     return results;
   }

@@ -275,7 +275,11 @@ class BeginSum final : public Kernel {
     } else if (has_company(call)) {
       swaps_.start(Company(*call.step), message_, call.outputs[0].data, room);
     }
-    if (has_company(call)) number = call.step->ranks->begin(swaps_);
+    if (has_company(call)) {
+      number = call.step->ranks->begin(swaps_);
+    } else {
+      std::memset(room, 0, static_cast<size_t>(message_.room_bytes()));
+    }
     std::memcpy(call.outputs[sums + 1].data, &number, sizeof(number));
   }
 
