@@ -34,6 +34,7 @@ OF_COMMAND = {
     ("fit", "--shard"): "a launcher's processes are joined by the command alone",
     # They join nobody: C++ and Python could ask as well, but have no runs that ranks share.
     ("plan", "--ranks"): "runs that ranks share are the command's alone",
+    ("plan", "--network"): "runs that ranks share are the command's alone",
     ("plan", "--shard"): "runs that ranks share are the command's alone",
     ("evaluate", "--rank-timeout"): "a launcher's processes are joined by the command alone",
 }

@@ -7,6 +7,41 @@ graph::StateId variable(CaseBuilder& c, const std::string& name, graph::ValueTyp
   return c.builder().state({.name = name, .type = std::move(type)});
 }
 
+Case rank_sum_case() {
+  return {
+      .name = "rank_sum", .build = [](CaseBuilder& c) {
+        const ValueId x = c.constant("x", {Dim::constant(3), Dim::constant(5)});
+        const graph::NodeId first =
+            c.builder().add("rank_sum", "first", {x}, {{"rows_per_sample", 0}});
+        const std::vector<ValueId> made = c.builder().mutable_graph().node(first).outputs;
+        const ValueId m = c.constant("m", {Dim::constant(2), Dim::constant(4)});
+        c.builder().output(made[0]);
+        const graph::NodeId second =
+            c.builder().add("rank_sum", "second", {m, made[1]}, {{"rows_per_sample", 6}});
+        c.builder().output(c.builder().mutable_graph().node(second).outputs[0]);
+        const std::vector<ValueId> sums = {x, m, c.builder().graph().node(second).outputs[1]};
+        const graph::NodeId bucket = c.builder().add(
+            "rank_sums", "bucket", sums, {{"rows_per_sample", std::vector<int64_t>{0, 6}}});
+        for (size_t i = 0; i < 2; ++i) {
+          c.builder().output(c.builder().graph().node(bucket).outputs[i]);
+        }
+        const ValueId even = c.constant("even", {Dim::constant(4), Dim::constant(4)});
+        const graph::NodeId begun =
+            c.builder().add("rank_sum_begin", "begun", {even, m},
+                            {{"rows_per_sample", std::vector<int64_t>{0, 6}}, {"under_way", true}});
+        const std::vector<ValueId> under_way = c.builder().graph().node(begun).outputs;
+        const graph::NodeId ended =
+            c.builder().add("rank_sum_end", "ended", under_way,
+                            {{"rows_per_sample", std::vector<int64_t>{0, 6}}, {"waits", true}});
+        for (size_t i = 0; i < 2; ++i) {
+          c.builder().output(c.builder().graph().node(ended).outputs[i]);
+        }
+        const ValueId y = c.constant("y", {Dim::batch(), Dim::constant(3)});
+        const graph::NodeId third = c.builder().add("rank_gather", "third", {y}, {{"samples", 40}});
+        c.builder().output(c.builder().mutable_graph().node(third).outputs[0]);
+      }};
+}
+
 Case rank_parts_case() {
   return {
       .name = "rank_parts", .build = [](CaseBuilder& c) {
@@ -58,23 +93,7 @@ std::vector<Case> state_cases() {
              const ValueId kept = c.call("put_rows", {x}, {{"count", 5}});
              c.call("take_rows", {kept});
            }},
-      {.name = "rank_sum",
-       .build =
-           [](CaseBuilder& c) {
-             const ValueId x = c.constant("x", {Dim::constant(3), Dim::constant(5)});
-             const graph::NodeId first =
-                 c.builder().add("rank_sum", "first", {x}, {{"rows_per_sample", 0}});
-             const std::vector<ValueId> made = c.builder().mutable_graph().node(first).outputs;
-             const ValueId m = c.constant("m", {Dim::constant(2), Dim::constant(4)});
-             c.builder().output(made[0]);
-             const graph::NodeId second =
-                 c.builder().add("rank_sum", "second", {m, made[1]}, {{"rows_per_sample", 6}});
-             c.builder().output(c.builder().mutable_graph().node(second).outputs[0]);
-             const ValueId y = c.constant("y", {Dim::batch(), Dim::constant(3)});
-             const graph::NodeId third =
-                 c.builder().add("rank_gather", "third", {y}, {{"samples", 40}});
-             c.builder().output(c.builder().mutable_graph().node(third).outputs[0]);
-           }},
+      rank_sum_case(),
       rank_parts_case(),
       {.name = "pack_plain",
        .build =

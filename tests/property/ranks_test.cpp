@@ -13,6 +13,7 @@
 #include "graph/ranks.h"
 #include "graph/verify.h"
 #include "ops/fuse/fuse.h"
+#include "ops/fuse/rank_messages.h"
 #include "ops/fuse/shards.h"
 #include "ops/registry.h"
 #include "plan/search/planner.h"
@@ -29,6 +30,8 @@ struct Question {
   uint64_t seed = 0;
   int64_t lanes = 2;
   int stage = 0;  // of sharding
+  ops::BucketSizes buckets{};
+  bool beside = false;  // on ranks of odd numbers
 };
 
 graph::ProgramSet fused_network(const Question& question, const backend::Backend& backend) {
@@ -57,14 +60,20 @@ struct RankRun {
   Results results;
   std::string wrong;
   int exchanges = 0;
-  Bytes sent;
+  int joined = 0;  // of them, several sums in one
+  int split = 0;   // of them, begun and waited for
+  Sent sent;
   HeldParts held;
 
-  void shard(graph::ProgramSet& programs, int stage, const graph::RankPlace& place) {
-    const ops::ShardOptions options{.ranks = place.count, .stage = stage, .least = 2};
+  void shard(graph::ProgramSet& programs, const Question& question, const graph::RankPlace& place) {
+    const ops::ShardOptions options{.ranks = place.count, .stage = question.stage, .least = 2};
     const std::vector<ops::ShardedState> sharded = ops::find_sharded_states(programs, options);
     for (graph::Program& program : programs.programs) {
       program.graph = ops::insert_shards(program.graph, ops::registry(), sharded, options);
+      program.graph = ops::join_rank_sums(program.graph, ops::registry(), question.buckets);
+      if (question.beside && place.rank % 2 == 1) {
+        program.graph = ops::split_rank_sums(program.graph, ops::registry());
+      }
     }
     const std::optional<std::string> invalid = graph::verify(programs);
     if (invalid) throw Error(ErrorKind::kInternal, *invalid);
@@ -96,17 +105,22 @@ struct RankRun {
         program.share = graph::share_of(program.batch, question.lanes, place);
         program.batch = graph::batch_of(*program.share);
       }
-      shard(programs, question.stage, place);
+      shard(programs, question, place);
       for (const graph::Program& program : programs.programs) {
         exchanges += static_cast<int>(std::ranges::count_if(
             program.graph.nodes, [](const auto& node) { return node.op->traits().exchanges; }));
+        joined += static_cast<int>(std::ranges::count_if(
+            program.graph.nodes, [](const auto& node) { return node.op->name() == "rank_sums"; }));
+        split += static_cast<int>(std::ranges::count_if(program.graph.nodes, [](const auto& node) {
+          return node.attributes.has(graph::kWaits);
+        }));
       }
       // Every rank within a limit of its own.
       plan::PlanOptions options;
       options.max_steps = 2000;
       options.gap = Bytes(64);
       plan::PlanOutcome outcome = plan::make_plan(programs, backend->catalog(), options);
-      if (place.rank % 2 == 1) {
+      if ((place.rank + static_cast<int>(question.seed)) % 2 == 1) {
         options.arena_limit = outcome.smallest;
         outcome = plan::make_plan(programs, backend->catalog(), options);
       }
@@ -129,6 +143,8 @@ class RanksOfRandomGraphs : public ::testing::TestWithParam<std::string> {};
 TEST_P(RanksOfRandomGraphs, GiveTheBitsOfOneProcess) {
   int shared = 0;
   int sharded = 0;
+  int joined = 0;
+  int split = 0;
   int refused = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Question question{GetParam(), seed, seed % 3 == 0 ? 4 : 2};
@@ -139,9 +155,12 @@ TEST_P(RanksOfRandomGraphs, GiveTheBitsOfOneProcess) {
     const int most = seed % 2 == 0 ? static_cast<int>(question.lanes) : 2;
     for (int count = 2; count <= most; count *= 2) {
       question.stage = static_cast<int>(seed / 2 + seed) % (ops::kMostShardStage + 1);
+      question.beside = seed % 4 < 3;
+      if (seed % 5 > 2) question.buckets = {.bucket = 64, .sum = 32};
       toys::ThreadMeeting meeting;
       std::vector<RankRun> runs(static_cast<size_t>(count));
       std::vector<std::thread> threads;
+      threads.reserve(runs.size());
       for (int rank = 0; rank < count; ++rank) {
         threads.emplace_back([&, rank] {
           runs[static_cast<size_t>(rank)].run(question, meeting, {rank, count});
@@ -152,10 +171,12 @@ TEST_P(RanksOfRandomGraphs, GiveTheBitsOfOneProcess) {
         ++refused;
         continue;
       }
+      // Where one fails, the others wait for it in vain.
+      for (const RankRun& run : runs) EXPECT_EQ(run.wrong, "") << "seed " << seed;
       for (const RankRun& run : runs) {
-        ASSERT_EQ(run.wrong, "") << "seed " << seed;
+        ASSERT_EQ(run.wrong, "");
         ASSERT_GT(run.exchanges, 0);
-        ASSERT_GT(run.sent, Bytes());
+        ASSERT_GT(run.sent.bytes, Bytes());
         for (const auto& [name, bytes] : run.results) {
           // Outputs of samples are the rank's own; the first one is the loss.
           if (!name.ends_with("/0") && !name.starts_with("state/")) continue;
@@ -163,12 +184,16 @@ TEST_P(RanksOfRandomGraphs, GiveTheBitsOfOneProcess) {
               << "seed " << seed << " stage " << question.stage << " " << name;
         }
         sharded += static_cast<int>(run.held.size());
+        joined += run.joined;
+        split += run.split;
       }
       ++shared;
     }
   }
   EXPECT_GT(shared, 30);
   EXPECT_GT(sharded, 30);
+  EXPECT_GT(joined, 50);
+  EXPECT_GT(split, 100);
   EXPECT_LT(refused, 10);
 }
 

@@ -28,6 +28,11 @@ class ThreadMeeting {
     arrived_.notify_all();
   }
 
+  bool has_come(int from, int to) {
+    const std::lock_guard lock(mutex_);
+    return !boxes_[{from, to}].empty();
+  }
+
   // False where the other one says something else, or nothing for a minute.
   bool receive(int from, int to, std::span<std::byte> bytes) {
     std::unique_lock lock(mutex_);
@@ -55,23 +60,31 @@ class ThreadRanks final : public Ranks {
 
   int rank() const noexcept override { return rank_; }
   int count() const noexcept override { return count_; }
-  void swap(int peer, std::span<const std::byte> out, std::span<std::byte> in) noexcept override {
-    if (failed_) return;
-    sent_ += Bytes(std::ssize(out));
-    meeting_.send(rank_, peer, out);
-    failed_ = !meeting_.receive(peer, rank_, in);
-  }
   void check() const override {
     if (failed_) throw Error(ErrorKind::kIo, "rank: nothing received that was expected");
   }
-  Bytes sent() const { return sent_; }
+  Sent sent() const noexcept override { return sent_; }
 
  private:
+  void begin_swap(const Swap& swap) noexcept override {
+    swap_ = swap;
+    if (failed_) return;
+    sent_.count(swap.out.size());
+    meeting_.send(rank_, swap.peer, swap.out);
+  }
+  bool is_swapped(bool wait) noexcept override {
+    if (failed_) return true;
+    if (!wait && !meeting_.has_come(swap_.peer, rank_)) return false;
+    failed_ = !meeting_.receive(swap_.peer, rank_, swap_.in);
+    return true;
+  }
+
   ThreadMeeting& meeting_;
   int rank_;
   int count_;
   bool failed_ = false;
-  Bytes sent_;
+  Swap swap_;
+  Sent sent_;
 };
 
 }  // namespace plimsoll::toys

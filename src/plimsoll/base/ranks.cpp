@@ -3,10 +3,54 @@
 #include <algorithm>
 #include <array>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/format.h"
 
 namespace plimsoll {
+
+void Ranks::swap(int peer, std::span<const std::byte> out, std::span<std::byte> in) noexcept {
+  finish_all();
+  begin_swap({peer, out, in});
+  wait();
+}
+
+uint32_t Ranks::begin(Swaps& swaps) noexcept {
+  finish_all();
+  open_ = &swaps;
+  begin_next();
+  return ++begun_;
+}
+
+void Ranks::finish(uint32_t number) noexcept {
+  if (number == begun_) finish_all();
+}
+
+void Ranks::finish_all() noexcept {
+  while (open_ != nullptr) {
+    wait();
+    begin_next();
+  }
+}
+
+void Ranks::advance() noexcept {
+  while (open_ != nullptr && is_swapped(false)) begin_next();
+}
+
+void Ranks::begin_next() noexcept {
+  if (const std::optional<Swap> next = open_->next()) {
+    begin_swap(*next);
+  } else {
+    open_ = nullptr;
+  }
+}
+
+void Ranks::wait() noexcept {
+  const SteadyClock clock;
+  const double start = clock.seconds();
+  is_swapped(true);
+  waited_seconds_ += clock.seconds() - start;
+}
 
 bool any_rank(Ranks& ranks, bool flag) {
   for (int width = 1; width < ranks.count(); width *= 2) {

@@ -7,10 +7,48 @@
 // (graph/ranks.h).
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "base/bytes.h"
+
 namespace plimsoll {
+
+// What a rank has given away: messages that are not empty, and their bytes.
+struct Sent {
+  int64_t messages = 0;
+  Bytes bytes;
+
+  void count(size_t message) {
+    messages += message > 0 ? 1 : 0;
+    bytes += Bytes(static_cast<int64_t>(message));
+  }
+  Sent& operator+=(const Sent& other) {
+    messages += other.messages;
+    bytes += other.bytes;
+    return *this;
+  }
+  friend Sent operator-(const Sent& now, const Sent& before) {
+    return {now.messages - before.messages, now.bytes - before.bytes};
+  }
+};
+
+// What goes to another rank, and what comes from it.
+struct Swap {
+  int peer = 0;
+  std::span<const std::byte> out;
+  std::span<std::byte> in;
+};
+
+// Swaps that follow from each other: what one brings, the next one sends on.
+class Swaps {
+ public:
+  virtual ~Swaps() = default;
+  // Takes what the one before has brought, and names the next one; none: that was the last.
+  virtual std::optional<Swap> next() noexcept = 0;
+};
 
 class Ranks {
  public:
@@ -23,10 +61,39 @@ class Ranks {
   // Sends `out` to that rank and fills `in` with what it sends here; both may be of any size, also
   // none, as long as the other rank's call says the same. Every rank makes its calls in one order.
   // After a failure it does nothing and `in` holds anything: who goes on asks check() first.
-  virtual void swap(int peer, std::span<const std::byte> out, std::span<std::byte> in) noexcept = 0;
+  void swap(int peer, std::span<const std::byte> out, std::span<std::byte> in) noexcept;
+
+  // Begins swaps that go on beside what the caller does, and gives them a number. They and what
+  // they name stay where they are until finish(number). One set is on its way at a time: what was
+  // begun before is finished first.
+  uint32_t begin(Swaps& swaps) noexcept;
+  // Called now and then while something is on its way: whether it has come, and what is next.
+  void go_on() noexcept {
+    if (open_ != nullptr) advance();
+  }
+  void finish(uint32_t number) noexcept;
 
   // Throws where an exchange has failed: which rank, and why.
   virtual void check() const = 0;
+
+  // Since the first exchange: what was sent, and how long the caller has waited.
+  virtual Sent sent() const noexcept = 0;
+  double waited_seconds() const noexcept { return waited_seconds_; }
+
+ protected:
+  // One swap at a time. Whether it is done, or has failed; `wait`: says so when it is.
+  virtual void begin_swap(const Swap& swap) noexcept = 0;
+  virtual bool is_swapped(bool wait) noexcept = 0;
+
+ private:
+  void advance() noexcept;
+  void finish_all() noexcept;
+  void begin_next() noexcept;
+  void wait() noexcept;
+
+  Swaps* open_ = nullptr;  // what is on its way
+  uint32_t begun_ = 0;     // how many sets were
+  double waited_seconds_ = 0;
 };
 
 // Whether a flag is set on any rank; every rank asks at the same place.

@@ -40,6 +40,7 @@ struct PlanCommand {
   std::string why;
   int ranks = 1;
   std::string shard = kShardAuto;
+  std::string network;
 };
 
 // Plans that are tried come and go by megabytes: nothing is trained here, so that what is freed may
@@ -74,6 +75,14 @@ run::FitRequest request_of(const PlanCommand& options) {
                 fmt::format("--shard: expected --ranks beside it, received stage {} for one "
                             "process, which holds everything. Say how many ranks there are.",
                             *request.settings.shard));
+  }
+  if (!options.network.empty()) {
+    if (options.ranks == 1) {
+      throw Error(ErrorKind::kConfig,
+                  "--network: expected --ranks beside it, received one process, which exchanges "
+                  "nothing. Say how many ranks there are.");
+    }
+    request.settings.network = run::parse_network("--network", options.network);
   }
   request.data = data_request(options.data);
   request.validation = validation_request(options.data);
@@ -137,6 +146,11 @@ Command add_plan(CLI::App& app, const TypedCommand& typed) {
                    "Ranks that share every step, a power of two: the plan is one rank's; default 1")
       ->check(CLI::Range(1, static_cast<int>(graph::kMostLanes)));
   add_shard_option(*command, options->shard);
+  command
+      ->add_option("--network", options->network,
+                   "What joins the ranks, as 10Gbit/s,30us: how long they exchange, and what that "
+                   "leaves of the speed of as many processes")
+      ->type_name("RATE,TIME");
   command->add_option("--output", options->output, "File for the chosen plan as text")
       ->type_name("FILE");
   command->add_option("--html", options->html, "Write a page there")->type_name("FILE");

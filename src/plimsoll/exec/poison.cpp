@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/hash.h"
+#include "graph/rank_message.h"
 
 namespace plimsoll::exec {
 namespace {
@@ -129,6 +130,17 @@ void Poison::mark_written(plan::InstanceId id, int change) {
   watched_[found->second].writers += change;
 }
 
+// What ranks exchange is written from the call that begins it until the one that waits for it ends.
+void Poison::mark_under_way(const plan::Call& call) {
+  const auto mark = [&](plan::InstanceId id, int change) {
+    if (!id.valid()) return;
+    const plan::Instance& instance = context_.program_plan.instances[id.index()];
+    if (graph::is_under_way(context_.program.graph, instance.value)) mark_written(id, change);
+  };
+  for (plan::InstanceId id : call.inputs) mark(id, -1);
+  for (plan::InstanceId id : call.outputs) mark(id, 1);
+}
+
 std::string Poison::describe(const Step& step, const ProgramTables& tables) const {
   const std::string where = "program " + context_.program_plan.name + ", ";
   if (step.kind == StepKind::kCall) {
@@ -168,6 +180,7 @@ void Poison::after(const Step& step, const ProgramTables& tables) {
   int64_t scratch_end = 0;
   if (step.kind == StepKind::kCall) {
     const CallTable& call = tables.calls[step.index];
+    mark_under_way(*call.call);
     scratch_begin = call.scratch;
     scratch_end = scratch_begin + call.call->scratch_bytes.count();
     if (call.kind == CallTable::Kind::kStateWrite) {

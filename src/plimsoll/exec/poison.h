@@ -38,11 +38,12 @@ class Poison {
     int64_t end = 0;
     std::string name;
     uint64_t checksum = 0;
-    int writers = 0;  // transfers under way into it
+    int writers = 0;  // transfers and exchanges under way into it
   };
   void watch_states();
   void watch_buffers();
   void mark_written(plan::InstanceId id, int change);
+  void mark_under_way(const plan::Call& call);
   uint64_t checksum(const Watched& watched) const;
   void fill(int64_t begin, int64_t end);
   void check_dead(int64_t begin, int64_t end, const std::string& item) const;

@@ -32,11 +32,17 @@ void Run::run() {
     if (context_.poison != nullptr) context_.poison->before(step, tables_);
     if (context_.times != nullptr) context_.times->begin_step();
     work(step);
+    go_on();
     if (context_.times != nullptr) context_.times->end_step(position);
     if (context_.poison != nullptr) context_.poison->after(step, tables_);
     ++position;
   }
   if (context_.spill != nullptr) context_.spill->finish();
+}
+
+// What ranks exchange beside this goes on.
+void Run::go_on() {
+  if (context_.step.ranks != nullptr) context_.step.ranks->go_on();
 }
 
 void Run::work(const Step& step) {
@@ -98,6 +104,7 @@ void Run::run_blocks(CallTable& call) {
       call.extents[a] = rows.size();
     }
     run_block(call);
+    go_on();
     size_t a = call.axes.size();
     while (a > 0 &&
            ++call.block[a - 1] == plan::block_count(call.windows[a - 1], call.axes[a - 1].block,

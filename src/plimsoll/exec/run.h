@@ -40,6 +40,7 @@ class Run {
 
  private:
   void work(const Step& step);
+  void go_on();
 
   void run_call(CallTable& call);
   void run_blocks(CallTable& call);

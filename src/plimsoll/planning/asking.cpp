@@ -105,7 +105,9 @@ void fill_overhead(const Lowering& lowering, const PlanRequest& request, int blo
       answer.clone_bytes = clone_bytes_of(tailed->built.set);
     }
   }
-  const int before = request.searches_before + block_set;
+  // Ranks look for a plan that exchanges beside computing, too.
+  const int beside = request.ranks.count > 1 ? 1 : 0;
+  const int before = request.searches_before + block_set + beside;
   add_searches_before(before, answer.overhead);
   add_searches_before(before, answer.least_overhead);
 }
@@ -120,7 +122,7 @@ struct Question {
 Question prepare(const Lowering& lowering, const PlanRequest& request, int block_set) {
   Question question;
   SetAnswer& answer = question.answer;
-  answer.lowered = lowering.lower(block_set);
+  answer.lowered = lowering.lower(block_set, request.beside);
   answer.timed = timed_catalog(*answer.lowered.backend, request);
   const graph::ProgramSet& set = answer.lowered.built.set;
   for (const graph::Program& program : set.programs) {
@@ -219,6 +221,23 @@ SetAnswer ask_own(const Lowering& lowering, PlanRequest request) {
     if (better) answer = std::move(longer);
   }
   return answer;
+}
+
+std::optional<SetAnswer> ask_beside(const Lowering& lowering, PlanRequest request,
+                                    const SetAnswer& chosen) {
+  const bool plain = chosen.fits() != nullptr && !chosen.takes_file;
+  if (request.ranks.count == 1 || !plain) return std::nullopt;
+  const int block_set = chosen.catalog().block_set();
+  const graph::ProgramSet split = lowering.lower(block_set, true).built.set;
+  if (graph::fingerprint(split) == graph::fingerprint(chosen.lowered.built.set)) {
+    return std::nullopt;  // no sum can wait
+  }
+  request.beside = true;
+  request.spill = SpillUse::kNever;
+  request.limit = request.limit.value_or(guard_without_limit());
+  SetAnswer beside = ask(lowering, request, block_set, chosen.outcome.free_seconds);
+  if (beside.fits() == nullptr) return std::nullopt;
+  return beside;
 }
 
 }  // namespace plimsoll::planning

@@ -67,5 +67,9 @@ bool ask_fits(const Lowering& lowering, const PlanRequest& request, int block_se
 // The kernel set's own blocks, with more and more effort where nothing fits and more would be
 // tried.
 SetAnswer ask_own(const Lowering& lowering, PlanRequest request);
+// Where ranks share the steps and something fits without a spill file: a plan with the same blocks
+// by which what they exchange goes on beside what is computed; none where that does not fit.
+std::optional<SetAnswer> ask_beside(const Lowering& lowering, PlanRequest request,
+                                    const SetAnswer& chosen);
 
 }  // namespace plimsoll::planning

@@ -14,6 +14,7 @@
 #include "graph/verify.h"
 #include "layers/training/batch_norm_groups.h"
 #include "ops/fuse/fuse.h"
+#include "ops/fuse/rank_messages.h"
 #include "ops/registry.h"
 
 namespace plimsoll::planning {
@@ -126,7 +127,16 @@ std::string training_fingerprint(const Lowered& lowered) {
   return to_hex(graph::fingerprint(train));
 }
 
-Lowered Lowering::lower(int block_set) const { return lower(fused_, block_set); }
+Lowered Lowering::lower(int block_set, bool beside) const {
+  Lowered lowered = lower(fused_, block_set);
+  for (graph::Program& program : lowered.built.set.programs) {
+    if (!beside || !program.share) continue;
+    program.graph = ops::split_rank_sums(program.graph, ops::registry());
+  }
+  const std::optional<std::string> wrong = graph::verify(lowered.built.set);
+  PLIMSOLL_CHECK(!wrong, wrong.value_or(""));
+  return lowered;
+}
 
 std::optional<Lowered> Lowering::lower_with_tail(int block_set) const {
   if (!tailed_) return std::nullopt;
@@ -151,8 +161,6 @@ Lowered Lowering::lower(const layers::BuiltPrograms& fused, int block_set) const
     made.built.set.programs.push_back({p.name, std::move(packed), p.batch, p.lanes, p.share});
   }
   if (shared) shard(made);
-  const std::optional<std::string> wrong = graph::verify(made.built.set);
-  PLIMSOLL_CHECK(!wrong, wrong.value_or(""));
   return made;
 }
 
@@ -161,6 +169,7 @@ void Lowering::shard(Lowered& made) const {
   made.sharded = ops::find_sharded_states(made.built.set, options);
   for (graph::Program& program : made.built.set.programs) {
     program.graph = ops::insert_shards(program.graph, ops::registry(), made.sharded, options);
+    if (program.share) program.graph = ops::join_rank_sums(program.graph, ops::registry());
   }
 }
 

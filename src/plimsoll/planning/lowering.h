@@ -34,7 +34,8 @@ class Lowering {
   Lowering(const layers::Model& model, const layers::CompileOptions& compile,
            const layers::BatchSizes& batches, const PlanRequest& request);
 
-  Lowered lower(int block_set) const;
+  // `beside`: what ranks exchange goes on beside what is computed (ops/fuse/fuse.h).
+  Lowered lower(int block_set, bool beside = false) const;
   // The same with the programs of a short last batch, where the request has no data that would tell
   // whether there is one; none: it has, or batches of one sample have no tail.
   std::optional<Lowered> lower_with_tail(int block_set) const;

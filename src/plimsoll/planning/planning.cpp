@@ -68,6 +68,9 @@ PlannedRun plan_run(const layers::Model& model, const layers::CompileOptions& co
   fill_own_set(own, summary);
   BlockSets found = try_block_sets(lowering, request, std::move(own), summary);
   SetAnswer& chosen = found.chosen;
+  if (std::optional<SetAnswer> beside = ask_beside(lowering, request, chosen)) {
+    chosen = std::move(*beside);
+  }
   const ProcessOverhead overhead = fill_chosen(chosen, request, summary);
   const plan::Fits* const fits = chosen.fits();
   if (fits != nullptr) {

@@ -32,15 +32,24 @@ enum class SpillUse : uint8_t {
 // What a second of the time for planning is counted as, on any machine.
 inline constexpr int64_t kPlanStepsPerSecond = 100'000;
 
+// What joins ranks: bytes in a second each way, and how long a message is on its way.
+struct Network {
+  double bytes_per_second = 0;
+  double seconds = 0;
+  friend bool operator==(const Network&, const Network&) = default;
+};
+
 struct PlanRequest {
-  std::optional<Bytes> limit;  // none: the free plan
-  std::string backend;         // empty: the default
-  int parts = 0;               // of kernels' work; 0: as many as threads
-  int threads = 0;             // 0: from affinity and quota
-  int64_t lanes = 0;           // of the batch (graph/lanes.h), a power of two; 0: one
-  graph::RankPlace ranks{};    // who this is of those that share each step
-  int shard = 0;               // what they hold in parts (ops/fuse/shards.h)
-  int searches_before = 0;     // that were made for other stages of that
+  std::optional<Bytes> limit;        // none: the free plan
+  std::string backend;               // empty: the default
+  int parts = 0;                     // of kernels' work; 0: as many as threads
+  int threads = 0;                   // 0: from affinity and quota
+  int64_t lanes = 0;                 // of the batch (graph/lanes.h), a power of two; 0: one
+  graph::RankPlace ranks{};          // who this is of those that share each step
+  std::optional<Network> network{};  // that they are joined by, for how long they exchange
+  int shard = 0;                     // what they hold in parts (ops/fuse/shards.h)
+  bool beside = false;               // what they exchange goes on beside what they compute
+  int searches_before = 0;           // that were made for other stages of that
   uint64_t seed = 0;
   Bytes exchange{};  // what the library that ranks exchange by has taken of the process
   Bytes given;       // what the process held before, where it is not ours (memory_model.h)

@@ -80,11 +80,27 @@ bool equal_on_all(Ranks* ranks, int64_t own) {
   return most_of(ranks, own) == -most_of(ranks, -own);
 }
 
-}  // namespace
+// What ranks leave of the speed of as many processes by themselves, each with the whole batch.
+void fill_efficiency(const layers::Model& model, const layers::CompileOptions& compile,
+                     const layers::BatchSizes& batches, PlanRequest request, PlannedRun& run) {
+  if (!request.network || !run.summary.fits()) return;
+  const int64_t ranks = request.ranks.count;
+  request.lanes = request.lanes == 0 ? ranks : request.lanes;
+  request.ranks = {};
+  request.shard = 0;
+  request.limit.reset();
+  request.full_answer = false;
+  request.remedies = false;
+  const PlannedRun alone = plan_run(model, compile, batches, request);
+  report::RankExchange& exchange = *run.summary.exchange;
+  exchange.efficiency =
+      alone.summary.seconds_per_step /
+      (static_cast<double>(ranks) * (run.summary.seconds_per_step + exchange.seconds));
+}
 
-PlannedRun plan_shared_run(const layers::Model& model, const layers::CompileOptions& compile,
-                           const layers::BatchSizes& batches, const PlanRequest& asked,
-                           std::optional<int> stage, Ranks* ranks) {
+PlannedRun plan_stage(const layers::Model& model, const layers::CompileOptions& compile,
+                      const layers::BatchSizes& batches, const PlanRequest& asked,
+                      std::optional<int> stage, Ranks* ranks) {
   PlanRequest request = asked;
   if (request.ranks.count == 1 || batches.train == 0) {
     return plan_run(model, compile, batches, request);
@@ -124,6 +140,16 @@ PlannedRun plan_shared_run(const layers::Model& model, const layers::CompileOpti
     }
   }
   return plan_run(model, compile, batches, request);
+}
+
+}  // namespace
+
+PlannedRun plan_shared_run(const layers::Model& model, const layers::CompileOptions& compile,
+                           const layers::BatchSizes& batches, const PlanRequest& request,
+                           std::optional<int> stage, Ranks* ranks) {
+  PlannedRun run = plan_stage(model, compile, batches, request, stage, ranks);
+  if (run.summary.ranks > 1) fill_efficiency(model, compile, batches, request, run);
+  return run;
 }
 
 }  // namespace plimsoll::planning

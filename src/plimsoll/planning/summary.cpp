@@ -9,6 +9,7 @@
 #include "layers/model/precision.h"
 #include "layers/training/batch_norm_groups.h"
 #include "layers/training/optimizers.h"
+#include "ops/fuse/rank_messages.h"
 #include "plan/facts/liveness.h"
 #include "plan/search/why.h"
 #include "planning/tuning.h"
@@ -41,6 +42,17 @@ Bytes left_for_transfers(const PlanRequest& request, Bytes process) {
   const Bytes left = max(limit - process, Bytes());
   const Bytes granted = min(left, exec::kMostSpillBuffer - exec::kSpillBuffer);
   return Bytes(granted.count() / page_size().count() / 2 * page_size().count() * 2);
+}
+
+// Of the training step.
+report::RankExchange exchange_of(const graph::Program& program, const PlanRequest& request) {
+  const graph::Exchanged all = ops::exchanged_by(program.graph, request.ranks.count, program.batch);
+  report::RankExchange exchange{Bytes(all.bytes), all.messages};
+  if (request.network) {
+    exchange.seconds = static_cast<double>(all.waits) * request.network->seconds +
+                       static_cast<double>(all.bytes) / request.network->bytes_per_second;
+  }
+  return exchange;
 }
 
 }  // namespace
@@ -97,6 +109,9 @@ ProcessOverhead fill_chosen(const SetAnswer& chosen, const PlanRequest& request,
   summary.ranks = request.ranks.count;
   summary.shard = request.shard;
   summary.sharded_states = static_cast<int64_t>(chosen.lowered.sharded.size());
+  if (request.ranks.count > 1) {
+    summary.exchange = exchange_of(chosen.lowered.built.set.programs.front(), request);
+  }
   const plan::Fits* plan = chosen.fits();
   Bytes state;
   ProcessOverhead overhead = chosen.overhead;

@@ -132,29 +132,7 @@ class MpiRanks final : public JoinedRanks {
     return text;
   }
   Bytes held() const override { return held_; }
-
-  void swap(int peer, std::span<const std::byte> out, std::span<std::byte> in) noexcept override {
-    if (!why_.empty()) return;
-    // The receiver's piece is there before anything is sent for it, so that no library keeps what
-    // nobody waits for.
-    for (size_t at = 0; at < std::max(out.size(), in.size()); at += kMostBytes) {
-      const std::span<std::byte> room = piece(in, at);
-      const std::span<const std::byte> bytes = piece(out, at);
-      std::array<void*, 2> requests{};
-      if (!room.empty()) {
-        requests[0] = mpi_.receive(room.data(), static_cast<int>(room.size()), peer);
-      }
-      if (!bytes.empty()) {
-        requests[1] = mpi_.send(bytes.data(), static_cast<int>(bytes.size()), peer);
-      }
-      const bool begun =
-          (room.empty() || requests[0] != nullptr) && (bytes.empty() || requests[1] != nullptr);
-      if (!begun || !finish(requests, peer)) {
-        if (why_.empty()) why_ = fmt::format("the exchange with rank {} failed", peer);
-        return;
-      }
-    }
-  }
+  Sent sent() const noexcept override { return sent_; }
 
   void check() const override {
     if (why_.empty()) return;
@@ -173,26 +151,65 @@ class MpiRanks final : public JoinedRanks {
                               : bytes.subspan(at, std::min<size_t>(kMostBytes, bytes.size() - at));
   }
 
-  bool finish(std::array<void*, 2>& requests, int peer) noexcept {
-    const double start = clock_.seconds();
+  void begin_swap(const Swap& swap) noexcept override {
+    swap_ = swap;
+    at_ = 0;
+    begin_piece();
+  }
+
+  bool is_swapped(bool wait) noexcept override {
+    const double start = wait ? clock_.seconds() : 0;
     BackOff back_off;
-    while (true) {
-      bool open = false;
-      for (void*& request : requests) {
-        if (request == nullptr) continue;
-        const int state = mpi_.poll(request);
-        if (state != 0) request = nullptr;
-        if (state < 0) return false;
-        open |= state == 0;
+    while (why_.empty()) {
+      if (is_piece_swapped()) {
+        at_ += kMostBytes;
+        if (at_ >= std::max(swap_.out.size(), swap_.in.size())) return true;
+        begin_piece();
+        continue;
       }
-      if (!open) return true;
+      if (!wait) return !why_.empty();
       back_off.wait();
       if (clock_.seconds() - start > options_.timeout_seconds) {
-        why_ =
-            fmt::format("rank {} has not answered for {} seconds", peer, options_.timeout_seconds);
-        return false;
+        why_ = fmt::format("rank {} has not answered for {} seconds", swap_.peer,
+                           options_.timeout_seconds);
       }
     }
+    return true;
+  }
+
+  // The receiver's piece is there before anything is sent for it, so that no library keeps what
+  // nobody waits for.
+  void begin_piece() noexcept {
+    if (!why_.empty()) return;
+    const std::span<std::byte> room = piece(swap_.in, at_);
+    const std::span<const std::byte> bytes = piece(swap_.out, at_);
+    requests_ = {};
+    if (!room.empty()) {
+      requests_[0] = mpi_.receive(room.data(), static_cast<int>(room.size()), swap_.peer);
+    }
+    if (!bytes.empty()) {
+      requests_[1] = mpi_.send(bytes.data(), static_cast<int>(bytes.size()), swap_.peer);
+      sent_.count(bytes.size());
+    }
+    const bool begun =
+        (room.empty() || requests_[0] != nullptr) && (bytes.empty() || requests_[1] != nullptr);
+    if (!begun) fail();
+  }
+
+  bool is_piece_swapped() noexcept {
+    bool open = false;
+    for (void*& request : requests_) {
+      if (request == nullptr) continue;
+      const int state = mpi_.poll(request);
+      if (state != 0) request = nullptr;
+      if (state != 0 && state != 1) fail();
+      open |= state == 0;
+    }
+    return !open;
+  }
+
+  void fail() noexcept {
+    if (why_.empty()) why_ = fmt::format("the exchange with rank {} failed", swap_.peer);
   }
 
   // A message of some size to and from every rank that sums are exchanged with: what the library
@@ -210,6 +227,10 @@ class MpiRanks final : public JoinedRanks {
   int rank_ = 0;
   int count_ = 1;
   Bytes held_;
+  Sent sent_;
+  Swap swap_;                        // on its way, or the last one that was
+  size_t at_ = 0;                    // its piece
+  std::array<void*, 2> requests_{};  // of that: what is received, what is sent
   int exceptions_ = std::uncaught_exceptions();
   std::string why_;  // what failed; empty: nothing did
   SteadyClock clock_;

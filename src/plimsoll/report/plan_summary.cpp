@@ -93,6 +93,14 @@ std::string to_json(const PlanSummary& summary) {
   json["ranks"] = summary.ranks;
   json["shard"] = summary.shard;
   json["sharded_states"] = summary.sharded_states;
+  if (summary.exchange) {
+    const RankExchange& exchange = *summary.exchange;
+    json["exchanged_bytes_per_step"] = exchange.bytes.count();
+    json["exchanged_messages_per_step"] = exchange.messages;
+    json["exchange_seconds_per_step"] =
+        exchange.seconds > 0 ? Json(exchange.seconds) : Json(nullptr);
+    json["efficiency"] = exchange.efficiency > 0 ? Json(exchange.efficiency) : Json(nullptr);
+  }
   json["lower_bound_bytes"] = summary.lower_bound.count();
   json["lower_bound_spill_bytes"] = optional_bytes(summary.lower_bound_with_spill);
   json["smallest_feasible_bytes"] = summary.smallest_feasible.count();

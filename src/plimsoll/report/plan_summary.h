@@ -69,6 +69,15 @@ struct Refusal {
 };
 
 // The answer for one run, as it is printed.
+// What one of several ranks sends in a training step.
+struct RankExchange {
+  Bytes bytes;
+  int64_t messages = 0;
+  double seconds = 0;  // that takes over the network that was named; 0: none was
+  // Samples in a second, against that many times those of one process; 0: not asked for.
+  double efficiency = 0;
+};
+
 struct PlanSummary {
   std::string model;
   int64_t batch = 0;
@@ -98,12 +107,13 @@ struct PlanSummary {
   int64_t batch_norm_asked = 0;   // samples whose statistics BatchNormalization was to take
   int64_t batch_norm_group = 0;   // the same in these programs; 0: the whole batch's
   int block_set = 0;
-  int kernel_parts = 1;        // into which kernels cut their work
-  int64_t lanes = 1;           // of the batch
-  int threads = 1;             // that run them
-  int ranks = 1;               // that share every step; this is what one of them takes
-  int shard = 0;               // what they hold in parts (ops/fuse/shards.h)
-  int64_t sharded_states = 0;  // so many state variables
+  int kernel_parts = 1;                  // into which kernels cut their work
+  int64_t lanes = 1;                     // of the batch
+  int threads = 1;                       // that run them
+  int ranks = 1;                         // that share every step; this is what one of them takes
+  int shard = 0;                         // what they hold in parts (ops/fuse/shards.h)
+  int64_t sharded_states = 0;            // so many state variables
+  std::optional<RankExchange> exchange;  // none: one process
 
   Bytes lower_bound;  // without a spill file
   // With one; none: it is not allowed, or nobody needed to know.

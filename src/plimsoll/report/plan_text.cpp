@@ -68,13 +68,31 @@ std::string step_time(const PlanSummary& summary) {
          (summary.times_measured ? "kernels measured here" : "estimated") + ")";
 }
 
+std::string exchange_line(const RankExchange& exchange) {
+  std::string text = fmt::format("exchange: one rank sends {} in {} messages a step",
+                                 to_string(exchange.bytes), exchange.messages);
+  if (exchange.seconds > 0) {
+    text += fmt::format(", which takes {} where nothing is computed meanwhile",
+                        format_seconds(exchange.seconds));
+  }
+  if (exchange.efficiency > 0) {
+    text += fmt::format("; together {:.0f} % of as many processes by themselves",
+                        100 * exchange.efficiency);
+  }
+  return text + "\n";
+}
+
 std::string ranks_line(const PlanSummary& summary) {
   if (summary.ranks == 1) return "";
-  const std::string all =
+  std::string text =
       fmt::format("ranks: {} share every step, and this is one rank's; ", summary.ranks);
-  if (summary.shard == 0) return all + "each holds all of the state (shard 0)\n";
-  return all + fmt::format("each holds a part of {} of the state's variables (shard {})\n",
-                           summary.sharded_states, summary.shard);
+  if (summary.shard == 0) {
+    text += "each holds all of the state (shard 0)\n";
+  } else {
+    text += fmt::format("each holds a part of {} of the state's variables (shard {})\n",
+                        summary.sharded_states, summary.shard);
+  }
+  return summary.exchange ? text + exchange_line(*summary.exchange) : text;
 }
 
 std::string batch_norm_line(const PlanSummary& summary) {

@@ -17,6 +17,11 @@ std::string to_json(const RunSummary& summary) {
   if (summary.estimated_seconds_per_step > 0) {
     json["estimated_seconds_per_step"] = summary.estimated_seconds_per_step;
   }
+  if (summary.exchanged) {
+    json["exchanged_bytes_per_step"] = summary.exchanged->bytes;
+    json["exchanged_messages_per_step"] = summary.exchanged->messages;
+    json["waited_seconds_per_step"] = summary.exchanged->seconds;
+  }
   json["planned_arena_bytes"] = summary.planned_arena.count();
   json["measured_arena_bytes"] = summary.measured_arena.count();
   json["arena_values_bytes"] = summary.arena_values.count();
@@ -81,6 +86,11 @@ std::string to_text(const RunSummary& summary) {
     if (summary.estimated_seconds_per_step > 0) {
       text += " (estimated " + format_seconds(summary.estimated_seconds_per_step) + ")";
     }
+  }
+  if (summary.exchanged) {
+    const Bytes bytes(std::llround(summary.exchanged->bytes));
+    text += fmt::format("; {} sent in {:.0f} messages, {} waited for other ranks", to_string(bytes),
+                        summary.exchanged->messages, format_seconds(summary.exchanged->seconds));
   }
   return text + "; " +
          peak_words(summary.measured_process, summary.predicted_process, summary.limit) + "\n" +

@@ -11,6 +11,13 @@
 
 namespace plimsoll::report {
 
+// What a rank sends to others in a step, and how long it waits for them, on average.
+struct Exchanged {
+  double bytes = 0;
+  double messages = 0;
+  double seconds = 0;
+};
+
 struct RunSummary {
   int64_t steps = 0;
   bool stopped = false;                   // before its end
@@ -18,6 +25,7 @@ struct RunSummary {
   double estimated_seconds_per_step = 0;  // by which the plan was chosen; 0: not of these steps
   std::string times;                      // that it was estimated by, as in plan_summary.h
   double processor_share = 0;             // of its threads' time in steps; 0: not known
+  std::optional<Exchanged> exchanged;     // by the first of several ranks
   Bytes spill;                            // of the spill file; zero: there is none
   Bytes planned_arena;
   Bytes measured_arena;

@@ -245,6 +245,13 @@ FitResult Fitting::finish(train::History history) {
   summary.times = session().summary().times;
   summary.spill = session().summary().spill;
   summary.processor_share = history.processor_share;
+  if (request_.settings.ranks != nullptr && history.traffic.steps > 0) {
+    const train::StepTraffic& traffic = history.traffic;
+    const auto steps = static_cast<double>(traffic.steps);
+    summary.exchanged = report::Exchanged{static_cast<double>(traffic.sent.bytes.count()) / steps,
+                                          static_cast<double>(traffic.sent.messages) / steps,
+                                          traffic.waited_seconds / steps};
+  }
   fill_memory(session(), summary);  // of the writing too
   if (!history.epochs.empty()) summary.metrics = history.epochs.back().metrics;
   summary.passed_limit = summary.passed_limit || passed_limit_;

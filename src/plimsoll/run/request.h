@@ -64,7 +64,9 @@ struct Settings {
   Bytes exchange{};
   // What they hold in parts (ops/fuse/shards.h); none: as little as fits on all of them.
   std::optional<int> shard;
-  int rank_count = 0;  // plan alone: made for one of so many ranks, which are not here
+  // Plan alone: made for one of so many ranks, which are not here, and how they are joined.
+  int rank_count = 0;
+  std::optional<planning::Network> network;
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };

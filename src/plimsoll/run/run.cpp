@@ -163,6 +163,7 @@ planning::PlannedRun Run::plan(const FitRequest& asked, const std::string& why,
   planning::PlanRequest request = plan_request(settings);
   request.why = why;
   if (settings.rank_count > 1) request.ranks.count = settings.rank_count;
+  request.network = settings.network;
   request.tell = [&](const std::string& what) { listener.planning(what); };
   planning::RowCounts rows;
   rows.train = settings.batch;

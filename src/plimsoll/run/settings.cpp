@@ -1,6 +1,9 @@
 #include "run/settings.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <span>
 #include <string_view>
 
 #include "base/accounted.h"
@@ -31,6 +34,31 @@ int64_t plan_steps(const Settings& settings) {
   constexpr double kDefault = 2;
   return static_cast<int64_t>(settings.plan_time.value_or(kDefault) *
                               planning::kPlanStepsPerSecond);
+}
+
+struct NetworkUnit {
+  std::string_view name;
+  double factor;
+};
+constexpr std::array<NetworkUnit, 6> kRates = {{{"Gbit/s", 1e9 / 8},
+                                                {"Mbit/s", 1e6 / 8},
+                                                {"GiB/s", 1 << 30},
+                                                {"MiB/s", 1 << 20},
+                                                {"GB/s", 1e9},
+                                                {"MB/s", 1e6}}};
+constexpr std::array<NetworkUnit, 3> kTimes = {{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
+
+// A positive number with one of the units; 0: it is none.
+double read_amount(std::string_view text, std::span<const NetworkUnit> units) {
+  for (const NetworkUnit& unit : units) {
+    if (!text.ends_with(unit.name)) continue;
+    const std::string_view digits = text.substr(0, text.size() - unit.name.size());
+    double number = 0;
+    const char* const last = digits.data() + digits.size();
+    const auto [end, error] = std::from_chars(digits.data(), last, number);
+    if (error == std::errc() && end == last && number > 0) return number * unit.factor;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -69,6 +97,20 @@ std::optional<int> parse_shard(const std::string& option, const std::string& tex
   throw Error(ErrorKind::kConfig, option + ": expected auto or a stage from 0 to " +
                                       std::to_string(ops::kMostShardStage) + ", received \"" +
                                       text + "\".");
+}
+
+planning::Network parse_network(const std::string& option, const std::string& text) {
+  const std::string_view all = text;
+  const size_t comma = std::min(all.find(','), all.size());
+  const std::string_view way = comma < all.size() ? all.substr(comma + 1) : std::string_view();
+  const planning::Network network{read_amount(all.substr(0, comma), kRates),
+                                  read_amount(way, kTimes)};
+  if (network.bytes_per_second > 0 && network.seconds > 0) return network;
+  throw Error(ErrorKind::kConfig,
+              option +
+                  ": expected a rate and the time of a message's way, as in 10Gbit/s,30us, "
+                  "received \"" +
+                  text + "\".");
 }
 
 planning::PlanRequest plan_request(const Settings& settings) {

@@ -24,6 +24,9 @@ std::optional<double> parse_slowdown(const std::string& option, std::string_view
 // "auto" (none), or the number of a stage of sharding.
 std::optional<int> parse_shard(const std::string& option, const std::string& text);
 
+// "10Gbit/s,30us": bits (or bytes: "1.2GB/s") in a second, and the time of a message's way.
+planning::Network parse_network(const std::string& option, const std::string& text);
+
 // Reads the saved plan's file, where one is named (kIo).
 planning::PlanRequest plan_request(const Settings& settings);
 train::SessionOptions session_options(const Settings& settings);

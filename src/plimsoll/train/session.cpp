@@ -490,8 +490,10 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
   loop.times.begin_epoch();
   for (state.step = position.batches; state.step < state.step_count && !done(loop, options);) {
     const double start = loop.clock.seconds();
+    const StepTraffic before = traffic_of(options_.ranks);
     const double loss = run_step(loop.batches, position.epoch, state.step, "train", true);
     agree_on_stop(options);
+    loop.history.traffic.add_step(before, traffic_of(options_.ranks));
     const double now = loop.clock.seconds();
     loop.times.add_step(now - start);
     state.samples += loop.batches.rows_in(state.step);

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/ranks.h"
 #include "base/tensor_io.h"
 #include "data/dataset.h"
 #include "exec/executor.h"
@@ -31,6 +30,7 @@
 #include "report/progress.h"
 #include "train/checkpoint.h"
 #include "train/limit_check.h"
+#include "train/step_traffic.h"
 
 namespace plimsoll::train {
 
@@ -90,8 +90,7 @@ struct FitOptions {
   bool keep_epochs = true;  // in History; false: the last one alone, however many there are
   // Set from anywhere, it ends training after the current step, as request_stop does; null: none.
   const std::atomic<bool>* stop = nullptr;
-  // Where a resumed run goes on.
-  Position start;
+  Position start;  // where a resumed run goes on
   // Called after every step, and after every epoch with its validation (`epoch_ended`).
   std::function<void(const Position&, bool epoch_ended)> on_position;
 };
@@ -102,6 +101,7 @@ struct History {
   Position position;            // where it ended
   double seconds_per_step = 0;  // median
   double processor_share = 0;   // of the time of its threads in steps; 0: not known
+  StepTraffic traffic;          // with other ranks, without the steps before `start`
   bool interrupted = false;     // by request_stop() or FitOptions::stop
 };
 

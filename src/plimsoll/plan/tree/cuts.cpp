@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/rank_message.h"
 #include "plan/core/tree_editor.h"
 #include "plan/tree/complete.h"
 
@@ -232,6 +233,7 @@ class CutMaker {
   // Stores the value after its maker, to be waited for after the last reader that keeps it, and
   // loads it in front of the first of the others.
   void move(const Request& request) {
+    if (graph::is_under_way(graph_, request.value)) return;
     const InstanceId plain = read_by(request.uses.front());
     const Index maker = makers_[plain.index()];
     if (maker < 0 || editor_.key(maker) >= request.anchor || loaded_from_.contains(plain)) return;

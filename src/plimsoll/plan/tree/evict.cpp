@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "graph/rank_message.h"
 #include "plan/core/walk.h"
 #include "plan/facts/estimate.h"
 
@@ -327,6 +328,7 @@ class Evictor {
   void offer_move(InstanceId id, size_t gap, NodeId anchor, std::vector<Offer>& offers) {
     const Instance& instance = plan_.instances[id.index()];
     if (graph_.value(instance.value).kind != ValueKind::kNode) return;
+    if (graph::is_under_way(graph_, instance.value)) return;
     for (size_t u = gap + 1; u < uses_[id.index()].size(); ++u) {
       const Place& use = uses_[id.index()][u];
       if (use.operand == kOutput) return;  // it stays

@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "graph/lanes.h"
+#include "graph/rank_message.h"
 #include "plan/validate/validator_impl.h"
 
 // What single operands must be: forms that kernels accept, scopes around all uses, sizes, the
@@ -69,6 +70,20 @@ Validation check_spaces(const Subject& subject, const Site& site) {
   }
   return {Verdict::kBadReference,
           at(subject, site) + "an operand lies in the spill file, expected it in memory"};
+}
+
+// What an exchange still writes to is read by nobody but the node that waits for it.
+Validation check_under_way(const Subject& subject, const Site& site) {
+  const Call* call = site.call();
+  const graph::Graph& graph = subject.source.graph;
+  if (call != nullptr && graph.node(call->node).attributes.has(graph::kWaits)) return ok();
+  for (const SiteOperand& operand : site.reads) {
+    if (!operand.instance.valid()) continue;
+    if (!graph::is_under_way(graph, instance_of(subject, operand.instance).value)) continue;
+    return {Verdict::kMissingWait, at(subject, site) + name_of(subject, operand.instance) +
+                                       " is read while an exchange writes to it"};
+  }
+  return ok();
 }
 
 // What happens once a step, whoever plans it.
@@ -250,6 +265,7 @@ Validation check_operands(const Subject& subject, Sites& sites) {
     if (Validation v = check_spaces(subject, site); !v.ok()) return v;
     if (Validation v = check_forms(subject, site); !v.ok()) return v;
     if (Validation v = check_once(subject, site); !v.ok()) return v;
+    if (Validation v = check_under_way(subject, site); !v.ok()) return v;
     if (Validation v = check_scopes(subject, site); !v.ok()) return v;
   }
   for (size_t i = 0; i < subject.program.instances.size(); ++i) {

@@ -43,7 +43,8 @@ inline bool has_company(const KernelCall& call) {
 
 // What an exchange gives the next one, which only has to come after it.
 inline void finish_exchange(const KernelCall& call) {
-  if (call.outputs[1].data != nullptr) *reinterpret_cast<float*>(call.outputs[1].data) = 0;
+  std::byte* const number = call.outputs.back().data;
+  if (number != nullptr) *reinterpret_cast<float*>(number) = 0;
 }
 
 // The first of a run of ranks of that width.

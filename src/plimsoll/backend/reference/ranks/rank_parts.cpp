@@ -5,6 +5,7 @@
 #include "backend/reference/problem.h"
 #include "backend/reference/ranks/company.h"
 #include "base/ceil_div.h"
+#include "graph/rank_message.h"
 
 // Parts of values, one on each rank (ops/training/rank_parts.cpp).
 //
@@ -15,9 +16,6 @@
 
 namespace plimsoll::backend::reference {
 namespace {
-
-// What a piece takes, on all ranks together.
-constexpr int64_t kPieceBytes = 1 << 20;
 
 // A value in parts.
 struct Parts {
@@ -59,7 +57,7 @@ int64_t place_of(int64_t rank, int64_t count) {
 
 // Elements of each part in a piece.
 int64_t piece_elements(const Parts& parts, int64_t element_bytes) {
-  const int64_t most = kPieceBytes / (parts.count * element_bytes);
+  const int64_t most = graph::kScatteredBytes / (parts.count * element_bytes);
   return std::min(parts.elements, std::max<int64_t>(most, 1));
 }
 
