@@ -60,6 +60,14 @@ def test_fields_in_the_same_place(place: Workplace) -> None:
     assert "fields that take more bytes than their record has" in refusal(place, path)
 
 
+def test_an_array_larger_than_any_file(place: Workplace) -> None:
+    """Nothing of it was ever written; its bytes are more than a number of 64 bits counts."""
+    path = place.folder / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (2**58, 4), "f8", chunks=(8, 4))
+    assert "an array of impossible size" in refusal(place, path)
+
+
 def test_paths_too_long_to_be_listed(place: Workplace) -> None:
     """Groups of two names each make twice as many paths at each level."""
     path = place.folder / "g.h5"

@@ -105,11 +105,11 @@ class Data final : public Hdf5Dataset {
   }
 
   void open_layout(const Hdf5Object& object, const std::string& folder) {
-    uint64_t bytes = 0;
-    if (__builtin_mul_overflow(static_cast<uint64_t>(info_.element_count),
-                               static_cast<uint64_t>(info_.type.bytes), &bytes)) {
+    int64_t product = 0;
+    if (__builtin_mul_overflow(info_.element_count, info_.type.bytes, &product)) {
       source_->refuse("an array of impossible size");
     }
+    const auto bytes = static_cast<uint64_t>(product);
     switch (layout_.layout_class) {
       case Hdf5Layout::Class::kCompact:
         if (layout_.compact.size() < bytes) source_->refuse("an array that is cut short");
