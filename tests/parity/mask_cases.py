@@ -13,6 +13,8 @@ import keras
 import numpy as np
 from keras import layers as L
 from keras import ops
+from keras.src.applications.convnext import LayerScale, StochasticDepth
+from keras.src.applications.inception_resnet_v2 import CustomScaleLayer
 
 BATCH, STEPS, WIDTH, WORDS = 5, 6, 4, 9
 
@@ -245,6 +247,9 @@ CONSUMERS: dict[str, Callable[[Made], Any]] = {
     "AlphaDropout": lambda m: L.AlphaDropout(0.0)(m.x),
     "EinsumDense": lambda m: L.EinsumDense("...x,xy->...y", 3)(m.x),  # which ends it
     "RMSNormalization": lambda m: L.RMSNormalization()(m.x),  # which ends it
+    "LayerScale": lambda m: LayerScale(0.3, m.x.shape[-1])(m.x),  # which ends it
+    "CustomScaleLayer": lambda m: CustomScaleLayer(0.17)([m.x, m.x]),  # which ends it
+    "StochasticDepth": lambda m: StochasticDepth(0.0)(m.x),  # which ends it in training
     "STFTSpectrogram": lambda m: L.STFTSpectrogram("real", 2, window=None)(m.x),
     "SpectralNormalization": lambda m: L.SpectralNormalization(L.Dense(3))(m.x),
     # Layers that look at it.

@@ -60,6 +60,15 @@ def test_a_class_of_that_name_from_elsewhere_is_refused(tmp_path: Path) -> None:
         assert f"the custom layer LayerScale of module {module}" in done.stdout + done.stderr
 
 
+def test_classes_in_files_that_name_no_module_are_refused(tmp_path: Path) -> None:
+    """HDF5 names none: they may be somebody's own."""
+    x = keras.Input((4,))
+    for name, layer in (("a", LayerScale(0.1, 4)), ("b", StochasticDepth(0.1))):
+        keras.Model(x, layer(x)).save(tmp_path / f"{name}.h5")
+        done = run_plimsoll("check", tmp_path / f"{name}.h5", check=False)
+        assert done.returncode == 4 and "the custom layer" in done.stdout + done.stderr
+
+
 def test_whole_samples_are_dropped(tmp_path: Path) -> None:
     """Each of a batch of ones is 0 or grows by 1 / (1 − rate): their losses say how many were."""
     inputs = keras.Input((4,))

@@ -60,6 +60,12 @@ def test_folders_of_three_classes(tmp_path: Path) -> None:
     run_plimsoll("fit", model, "--data", three, "--labels", tmp_path / "labels.npy")
 
 
+def test_a_folder_without_samples_is_no_class_too_many(tmp_path: Path) -> None:
+    data = write_classes(tmp_path / "images", ["cats", "dogs"])
+    (data / "empty").mkdir()
+    run_plimsoll("fit", image_model(tmp_path, 1), "--data", data)
+
+
 @pytest.mark.parametrize("classes, units, loss", [
     (2, 1, "binary_crossentropy"), (3, 3, "binary_crossentropy"), (3, 1, "mse"),
     (3, 3, "sparse_categorical_crossentropy"),

@@ -229,7 +229,7 @@ void open_text_folder(const DatasetOptions& options, const Dataset* like, Datase
   const Layout layout = layout_of(options, kTexts, dataset.notes);
   const auto folder = std::make_shared<const SampleFolder>(
       options.data, layout, known ? like->classes.get() : nullptr, kTexts);
-  check_classes(options, "class folders", folder->classes());
+  check_classes(options, "class folders", folder->filled_classes());
   dataset.file_bytes = Bytes(folder->file_bytes());
   const auto ids = std::make_shared<FieldIds>(strings_of(options, 0));
   LookedUpStrings strings = look_up_files(*folder, ids, options.spill_directory);

@@ -222,6 +222,31 @@ TEST(VectorizedKernelSet, NamesWhatKernelsDependOnAndParses) {
   }
 }
 
+// A window of 1024 steps: each thread would hold 96 patches of 256 KiB.
+TEST(VectorizedKernelSet, LongWindowsOverSequencesTakeLittleScratch) {
+  for (const std::string& name : vectorized_backends()) {
+    if (name != "onednn") continue;
+    GraphBuilder b(ops::registry());
+    const ValueId x = b.input("x", {DType::kFloat32, batch_shape(std::vector<int64_t>{4096, 1, 64})});
+    const ValueId kernel = b.input(
+        "kernel", {DType::kFloat32, fixed_shape(std::vector<int64_t>{1024, 1, 64, 64})});
+    b.add("conv2d", "conv", {x, kernel},
+          {{"filters", int64_t{64}},
+           {"kernel_size", std::vector<int64_t>{1024, 1}},
+           {"strides", std::vector<int64_t>{1, 1}},
+           {"padding", std::vector<int64_t>{511, 512, 0, 0}},
+           {"dilation_rate", std::vector<int64_t>{1, 1}},
+           {"groups", int64_t{1}},
+           {"use_bias", false},
+           {"activation", "linear"}});
+    const Graph graph = b.finish();
+    std::vector<int64_t> extents;
+    for (const graph::Axis& axis : axes_of(graph, NodeId(0))) extents.push_back(axis.extent.at(1));
+    const auto backend = make_vectorized(name, 2);
+    EXPECT_LT(backend->catalog().scratch(graph, NodeId(0), 1, extents, {}), Bytes(16_MiB));
+  }
+}
+
 // One lstm of 256 units over 200 steps.
 Graph wide_recurrence() {
   GraphBuilder b(ops::registry());

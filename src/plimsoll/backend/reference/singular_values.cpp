@@ -94,7 +94,7 @@ Factors factors_of(const Operand& x, int64_t sample, double* scratch) {
     double sum = 0;
     for (int64_t i = 0; i < rows; ++i) sum += made.left.at(i, k) * made.left.at(i, k);
     made.lengths[k] = std::sqrt(sum);
-    made.is_nan = made.is_nan || std::isnan(sum);
+    made.is_nan = made.is_nan || !std::isfinite(sum);
   }
   return made;
 }

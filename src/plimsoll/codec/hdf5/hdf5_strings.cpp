@@ -10,6 +10,7 @@ namespace plimsoll::codec {
 namespace {
 
 constexpr uint64_t kMaxHeapObjects = 65536;     // an index has 16 bits
+constexpr uint64_t kMaxHeapBytes = 4 << 20;     // of a collection; a text has at most 1 MiB
 constexpr uint64_t kMaxHeapReads = 1ull << 30;  // bytes, for one list of strings
 constexpr uint64_t kMaxFileReads = 32;          // times the file, where that is more
 
@@ -55,6 +56,9 @@ void Hdf5Strings::load(uint64_t address) {
   start.skip(4);
   const uint64_t bytes = start.take(source_.length_width());
   if (bytes < header_bytes) source_.refuse("a heap of an impossible size");
+  if (bytes > kMaxHeapBytes) {
+    source_.refuse(fmt::format("a heap of {} bytes, where {} are read", bytes, kMaxHeapBytes));
+  }
   source_.check_range(address, bytes);
   read_bytes_ += bytes;
   if (read_bytes_ > std::max(kMaxHeapReads, kMaxFileReads * source_.bytes_after(0))) {

@@ -102,7 +102,7 @@ ImageSources open_images(const std::string& path, const std::vector<std::string>
                          const DatasetOptions& options, SampleFolder::Layout layout) {
   shape_of(path, options.sample_shape);  // before a large folder is listed
   auto folder = std::make_shared<SampleFolder>(path, layout, classes);
-  check_classes(options, "class folders", folder->classes());
+  check_classes(options, "class folders", folder->filled_classes());
   ImageSources sources;
   sources.skipped = keep_sound(*folder, find_sound_images(*folder, options));
   sources.images = make_image_rows(folder, options, sources.notes);

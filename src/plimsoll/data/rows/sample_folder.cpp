@@ -91,6 +91,15 @@ SampleFolder::Loose SampleFolder::find_loose(const std::string& path, Kind kind)
   return loose;
 }
 
+std::vector<std::string> SampleFolder::filled_classes() const {
+  std::vector<std::string> filled;
+  for (size_t group = 0; group < groups_.size() && !classes_.empty(); ++group) {
+    const int64_t end = group + 1 < groups_.size() ? groups_[group + 1].first : count();
+    if (end > groups_[group].first) filled.push_back(classes_[groups_[group].number]);
+  }
+  return filled;
+}
+
 bool SampleFolder::has_class_files(const std::string& path, Kind kind) {
   for (const std::string& name : folders_in(path)) {
     const std::string folder = path + "/" + name;

@@ -42,6 +42,8 @@ class SampleFolder final : public SampleFiles {
 
   const std::string& path() const override { return path_; }
   const std::vector<std::string>& classes() const { return classes_; }
+  // Those with samples, of whatever number.
+  std::vector<std::string> filled_classes() const;
   int64_t count() const override { return static_cast<int64_t>(starts_.size()); }
   std::string file(int64_t index) const override;
   std::shared_ptr<const codec::FileReader> open(int64_t index) const override {

@@ -133,7 +133,7 @@ EntryKind JsonSource::check_origin_of_class(const Config& entry, const LayerEntr
                                                [&](std::string_view prefix) {
                                                  return starts_with_module(read.module, prefix);
                                                })
-                         : read.module == own || entry.find("module") == nullptr;
+                         : read.module == own;
   if (!custom_name && (read.class_name == "Sequential" || read.class_name == "Functional" ||
                        read.class_name == "Model")) {
     return EntryKind::kModel;

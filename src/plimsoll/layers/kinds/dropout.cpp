@@ -153,7 +153,9 @@ class StochasticDepth final : public Layer {
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     const Shape shape = one_input(context, inputs, 0);
-    if (!context.training() || rate_ == 0) return {inputs[0]};
+    if (!context.training()) return {inputs[0]};
+    context.set_mask(0, ValueId());  // Keras's gives other values, without the mask of these
+    if (rate_ == 0) return {inputs[0]};
     const int64_t places = shape.elements_per_sample() / shape[0].count;
     const Attributes draws{{"rate", rate_}, {"site", context.call_site()}};
     ValueId x = context.emit("reshape", {inputs[0]}, {{"shape", std::vector<int64_t>{places, 1}}});

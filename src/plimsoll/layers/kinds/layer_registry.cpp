@@ -17,7 +17,7 @@ struct Entry {
 using enum CallForm;
 using enum MaskUse;
 
-constexpr LayerTraits kOfConvNeXt{.masks = kPasses, .module = "keras.src.applications.convnext"};
+constexpr LayerTraits kOfConvNeXt{.module = "keras.src.applications.convnext"};
 constexpr LayerTraits kLooksUp{.looks_up = true};
 constexpr LayerTraits kSpatialDropout{.masks = kPasses, .says_trainable = false};
 
@@ -63,7 +63,7 @@ constexpr std::array kLayers = {
     Entry{"Cropping3D", make_cropping3d},
     Entry{"CustomScaleLayer",
           make_custom_scale_layer,
-          {.masks = kPasses, .module = "keras.src.applications.inception_resnet_v2"}},
+          {.module = "keras.src.applications.inception_resnet_v2"}},
     Entry{"CutMix", make_cut_mix},
     Entry{"Dense", make_dense, {.masks = kPasses}},
     Entry{"DepthwiseConv1D", make_depthwise_conv1d},
@@ -155,7 +155,9 @@ constexpr std::array kLayers = {
     Entry{"SpatialDropout2D", make_spatial_dropout2d, kSpatialDropout},
     Entry{"SpatialDropout3D", make_spatial_dropout3d, kSpatialDropout},
     Entry{"SpectralNormalization", make_spectral_normalization, {.lists_inner_kernel = true}},
-    Entry{"StochasticDepth", make_stochastic_depth, kOfConvNeXt},
+    Entry{"StochasticDepth",
+          make_stochastic_depth,
+          {.masks = kPasses, .module = kOfConvNeXt.module}},
     Entry{"StringLookup", make_string_lookup, kLooksUp},
     Entry{"Subtract", make_subtract, {.masks = kMerges}},
     Entry{"TextVectorization", make_text_vectorization, kLooksUp},

@@ -435,6 +435,7 @@ CpuKernel made_of(Body body) {
 
 bool is_sequence_convolution(const NodeFacts& facts, const CpuOptions& options) {
   constexpr int64_t kLeastChannels = 16;
+  constexpr int64_t kMostPatchFloats = 128 << 10;  // of a thread
   if (options.isa == Isa::kGeneric || facts.inputs.size() < 2) return false;
   const graph::OpWork work = facts.work();
   if (work.family != graph::OpFamily::kConvolution || work.fusion != graph::OpFusion::kNone ||
@@ -442,8 +443,10 @@ bool is_sequence_convolution(const NodeFacts& facts, const CpuOptions& options) 
     return false;
   }
   const ops::ConvGeometry g = ops::conv_geometry(facts.op(), facts.types());
-  return g.window.rank() == 2 && g.columns() == ops::kOnePosition && g.rows().size > 1 &&
-         g.groups == 1 && std::min(g.channels, g.filters) >= kLeastChannels;
+  if (g.window.rank() != 2 || g.columns() != ops::kOnePosition || g.groups > 1) return false;
+  const int64_t most_numbers = g.rows().size * std::max(g.channels, g.filters);
+  return g.rows().size > 1 && std::min(g.channels, g.filters) >= kLeastChannels &&
+         patch_positions(most_numbers) * most_numbers <= kMostPatchFloats;
 }
 
 CpuKernel make_patch_convolution(const NodeFacts& facts, const CpuOptions& options) {

@@ -86,7 +86,8 @@ struct GradientPhase {
 std::vector<GradientPhase> gradient_phases(const ops::Window& window);
 
 // conv2d and conv2d_grad_input over the steps of sequences, as Conv1D has them: vendors take one
-// column of a row at a time there, or tables for each step.
+// column of a row at a time there, or tables for each step. Not where patches are long, since each
+// thread holds some of them: a window of 1024 steps and 64 channels is the vendor's.
 bool is_sequence_convolution(const NodeFacts& facts, const CpuOptions& options);
 
 }  // namespace plimsoll::backend::cpu
