@@ -227,9 +227,10 @@ TEST(VectorizedKernelSet, LongWindowsOverSequencesTakeLittleScratch) {
   for (const std::string& name : vectorized_backends()) {
     if (name != "onednn") continue;
     GraphBuilder b(ops::registry());
-    const ValueId x = b.input("x", {DType::kFloat32, batch_shape(std::vector<int64_t>{4096, 1, 64})});
-    const ValueId kernel = b.input(
-        "kernel", {DType::kFloat32, fixed_shape(std::vector<int64_t>{1024, 1, 64, 64})});
+    const ValueId x =
+        b.input("x", {DType::kFloat32, batch_shape(std::vector<int64_t>{4096, 1, 64})});
+    const ValueId kernel =
+        b.input("kernel", {DType::kFloat32, fixed_shape(std::vector<int64_t>{1024, 1, 64, 64})});
     b.add("conv2d", "conv", {x, kernel},
           {{"filters", int64_t{64}},
            {"kernel_size", std::vector<int64_t>{1024, 1}},

@@ -155,9 +155,8 @@ constexpr std::array kLayers = {
     Entry{"SpatialDropout2D", make_spatial_dropout2d, kSpatialDropout},
     Entry{"SpatialDropout3D", make_spatial_dropout3d, kSpatialDropout},
     Entry{"SpectralNormalization", make_spectral_normalization, {.lists_inner_kernel = true}},
-    Entry{"StochasticDepth",
-          make_stochastic_depth,
-          {.masks = kPasses, .module = kOfConvNeXt.module}},
+    Entry{
+        "StochasticDepth", make_stochastic_depth, {.masks = kPasses, .module = kOfConvNeXt.module}},
     Entry{"StringLookup", make_string_lookup, kLooksUp},
     Entry{"Subtract", make_subtract, {.masks = kMerges}},
     Entry{"TextVectorization", make_text_vectorization, kLooksUp},
