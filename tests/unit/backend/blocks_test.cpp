@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/cpu/conv/patches.h"
 #include "backend/cpu/cost_model.h"
+#include "backend/cpu/node_facts.h"
 #include "graph/builder.h"
 #include "ops/registry.h"
 #include "unit/backend/kernel_graphs.h"
@@ -222,30 +224,38 @@ TEST(VectorizedKernelSet, NamesWhatKernelsDependOnAndParses) {
   }
 }
 
-// A window of 1024 steps: each thread would hold 96 patches of 256 KiB.
-TEST(VectorizedKernelSet, LongWindowsOverSequencesTakeLittleScratch) {
-  for (const std::string& name : vectorized_backends()) {
-    if (name != "onednn") continue;
-    GraphBuilder b(ops::registry());
-    const ValueId x =
-        b.input("x", {DType::kFloat32, batch_shape(std::vector<int64_t>{4096, 1, 64})});
-    const ValueId kernel =
-        b.input("kernel", {DType::kFloat32, fixed_shape(std::vector<int64_t>{1024, 1, 64, 64})});
-    b.add("conv2d", "conv", {x, kernel},
-          {{"filters", int64_t{64}},
-           {"kernel_size", std::vector<int64_t>{1024, 1}},
-           {"strides", std::vector<int64_t>{1, 1}},
-           {"padding", std::vector<int64_t>{511, 512, 0, 0}},
-           {"dilation_rate", std::vector<int64_t>{1, 1}},
-           {"groups", int64_t{1}},
-           {"use_bias", false},
-           {"activation", "linear"}});
-    const Graph graph = b.finish();
-    std::vector<int64_t> extents;
-    for (const graph::Axis& axis : axes_of(graph, NodeId(0))) extents.push_back(axis.extent.at(1));
-    const auto backend = make_vectorized(name, 2);
-    EXPECT_LT(backend->catalog().scratch(graph, NodeId(0), 1, extents, {}), Bytes(16_MiB));
+// Whether a Conv1D of 64 channels over 4096 steps is our own product of patches.
+bool is_of_patches(int64_t window, backend::cpu::Isa isa) {
+  GraphBuilder b(ops::registry());
+  const ValueId x = b.input("x", {DType::kFloat32, batch_shape(std::vector<int64_t>{4096, 1, 64})});
+  const ValueId kernel =
+      b.input("kernel", {DType::kFloat32, fixed_shape(std::vector<int64_t>{window, 1, 64, 64})});
+  b.add("conv2d", "conv", {x, kernel},
+        {{"filters", int64_t{64}},
+         {"kernel_size", std::vector<int64_t>{window, 1}},
+         {"strides", std::vector<int64_t>{1, 1}},
+         {"padding", std::vector<int64_t>{window - 1, 0, 0, 0}},
+         {"dilation_rate", std::vector<int64_t>{1, 1}},
+         {"groups", int64_t{1}},
+         {"use_bias", false},
+         {"activation", "linear"}});
+  const Graph graph = b.finish();
+  std::vector<int64_t> extents;
+  for (const graph::Axis& axis : axes_of(graph, NodeId(0))) extents.push_back(axis.extent.at(1));
+  const backend::cpu::NodeFacts facts = backend::cpu::node_facts(graph, NodeId(0), 1, extents, {});
+  return backend::cpu::is_sequence_convolution(facts, {.isa = isa, .parts = 2});
+}
+
+TEST(KernelBlocks, ShortWindowsOverSequencesAreOurOwn) {
+  using backend::cpu::Isa;
+  for (const Isa isa : {Isa::kAvx512, Isa::kAvx2}) {
+    EXPECT_TRUE(is_of_patches(2, isa));
+    EXPECT_TRUE(is_of_patches(9, isa));
+    EXPECT_FALSE(is_of_patches(1, isa));
+    // Each thread would hold 96 patches of 256 KiB.
+    EXPECT_FALSE(is_of_patches(1024, isa));
   }
+  EXPECT_FALSE(is_of_patches(3, Isa::kGeneric));
 }
 
 // One lstm of 256 units over 200 steps.
