@@ -27,7 +27,7 @@ STATE = ("model.weights.h5",)
 
 
 def digest(path: Path) -> str:
-    """Of the weights and slots in a file."""
+    """A hash of the weights and slots in a file."""
     total = hashlib.sha256()
     with zipfile.ZipFile(path) as file:
         for name in STATE:

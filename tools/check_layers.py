@@ -48,7 +48,7 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
         "cpu": ("reference",),
         "onednn": ("cpu",),
     },
-    "backend/reference": {"image": (), "ranks": ()},
+    "backend/reference": {"image": (), "matrix": (), "ranks": ()},
     "backend/cpu": {
         "simd": (),
         "threads": ("simd",),
@@ -76,7 +76,7 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
         "kinds": ("model",),
     },
     "layers/kinds": {"image": (), "operations": ("image",), "sequence": ("image",)},
-    "ops": {"fuse": ("image", "training"), "image": (), "norm": (), "training": ()},
+    "ops": {"fuse": ("image", "training"), "image": (), "matrix": (), "norm": (), "training": ()},
     "plan": {
         "core": (),
         "facts": ("core",),

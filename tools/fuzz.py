@@ -147,7 +147,7 @@ def lzf(file: h5py.File) -> None:
 
 
 def strings(file: h5py.File) -> None:
-    """Of variable length, as a model of two words or one text looks them up."""
+    """They have variable length, as a model of two words or one text looks them up."""
     words = ["a", "to be", "é", "", "x" * 300, "x"]
     file.create_dataset("x", data=np.reshape(words, (3, 2)).tolist(), dtype=h5py.string_dtype())
     file.create_dataset("y", data=words * 9, dtype=h5py.string_dtype(), chunks=(7,),

@@ -48,7 +48,7 @@ Case qr(const std::string& name, bool square, bool first, bool second) {
                    }});
 }
 
-// Of a matrix that is higher than wide, or wider.
+// The matrix is higher than wide, or wider.
 Case of_rectangle(const std::string& op, int64_t rows, int64_t columns,
                   const Attributes& attributes = {}) {
   return loosened({.name = op + (rows < columns ? "_wide" : ""), .build = [=](CaseBuilder& c) {

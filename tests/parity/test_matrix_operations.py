@@ -114,7 +114,7 @@ def test_what_is_no_matrix_gives_no_numbers(tmp_path: Path) -> None:
 
 
 def test_matrices_without_full_rank(tmp_path: Path) -> None:
-    """Of rank 0 to 3; two equal singular values."""
+    """Matrices have rank 0 to 3; two have equal singular values."""
     low = np.random.default_rng(1).normal(size=(2, 4, 2)).astype("float32")
     values = np.zeros((5, 4, 3), "float32")
     values[1, 0, 0] = 2

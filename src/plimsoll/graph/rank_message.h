@@ -59,7 +59,7 @@ struct RankMessage {
   int64_t room_bytes() const;
 };
 
-// Of sums of these types, of so many merged rows each.
+// The message that holds sums of these types, of so many merged rows each.
 RankMessage rank_message(std::span<const ValueType> types, std::span<const int64_t> rows);
 
 // Attributes of a node that begins an exchange and of the one that waits for it. In between the

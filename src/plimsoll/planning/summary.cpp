@@ -44,7 +44,7 @@ Bytes left_for_transfers(const PlanRequest& request, Bytes process) {
   return Bytes(granted.count() / page_size().count() / 2 * page_size().count() * 2);
 }
 
-// Of the training step.
+// What a training step exchanges.
 report::RankExchange exchange_of(const graph::Program& program, const PlanRequest& request) {
   const graph::Exchanged all = ops::exchanged_by(program.graph, request.ranks.count, program.batch);
   report::RankExchange exchange{Bytes(all.bytes), all.messages};

@@ -14,7 +14,7 @@ struct StepTraffic {
   double waited_seconds = 0;
   int64_t steps = 0;
 
-  // Of a step, from what there was before it and after it.
+  // Adds what a step sent and waited, from what there was before it and after it.
   void add_step(const StepTraffic& before, const StepTraffic& after) {
     sent += after.sent - before.sent;
     waited_seconds += after.waited_seconds - before.waited_seconds;

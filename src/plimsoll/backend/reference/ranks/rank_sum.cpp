@@ -179,7 +179,7 @@ class SumSwaps final : public Swaps {
   std::byte* received_ = nullptr;
   int width_ = 1;
   bool under_way_ = false;  // a swap has been named, whose bytes come next
-  // Of what goes in halves: the piece, in units, and what is left of it at each level.
+  // The piece that goes in halves, in units, and what is left of it at each level.
   std::array<Span, kMostLevels> parts_{};
   size_t level_ = 0;
   bool back_ = false;
