@@ -64,6 +64,14 @@ def run_plimsoll(*arguments: Any, check: bool = True) -> subprocess.CompletedPro
     return result
 
 
+def assert_refused(folder: Path, x: Any, call: Callable[[Any], Any], words: str) -> None:
+    """A model of that call on the input is refused in these words."""
+    keras.Model(x, call(x)).save(folder / "model.keras")
+    done = run_plimsoll("check", folder / "model.keras", check=False)
+    assert done.returncode == 4
+    assert words in done.stdout + done.stderr, done.stdout + done.stderr
+
+
 def at_float64(config: Any) -> Any:
     """A layer's configuration with float64 in place of float32, in layers inside of it too."""
     if isinstance(config, list):
