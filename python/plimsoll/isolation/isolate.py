@@ -174,7 +174,7 @@ class Elsewhere:
         self._given: list[int] = []  # variables that the other process has left there
         self._logs: dict[str, float] = {}
         self._epochs = 0
-        self.grown = 0  # bytes by which the last epoch raised the peak of that process
+        self.grown = 0  # bytes by which model, engine and epochs raised the peak of that process
         self.runs = False
 
     def start(self, samples: data.Samples, validation: data.Samples | None) -> Elsewhere:

@@ -75,7 +75,6 @@ class Worker:
     def __init__(self, control: socket.socket, arrays: int, state: int, told: wire.Message) -> None:
         self._control = control
         self._state = f"/proc/self/fd/{state}"
-        self._engine = _core.Engine(told["config"], told["name"])
         self._options = Options(**told["options"])
         # Every page is in memory from the start, so that it is among what the process holds when
         # the engine asks.
@@ -86,6 +85,8 @@ class Worker:
                            for places in told[name])) for name in ("train", "validation")
         )  # fmt: skip
         self._order = wire.array_at(self._memory, told["order"])
+        self._held = _core.process_memory_peak()  # without model and engine
+        self._engine = _core.Engine(told["config"], told["name"])
         self._settings: _core.Settings | None = None
         self._share = told["share"]
 
@@ -101,11 +102,10 @@ class Worker:
 
     def _fit(self, asked: wire.Message) -> wire.Message:
         reply: wire.Message = {}
-        before = _core.process_memory_peak()
         try:
             with _interrupts:
                 reply["ended"] = self._epoch(asked)
-            reply["grown"] = _core.process_memory_peak() - before
+            reply["grown"] = _core.process_memory_peak() - self._held
         except KeyboardInterrupt:
             reply["interrupted"] = True
         except _core.EngineError as error:
