@@ -79,6 +79,20 @@ def test_a_slowdown_buys_memory(plimsoll: Path, job: list[str]) -> None:
     assert "--max-slowdown" in wrong.stderr
 
 
+def test_a_refusal_names_limits_within_the_time_allowed(plimsoll: Path, job: list[str]) -> None:
+    free = answer(plimsoll, *job)
+    assert free["smallest_feasible_bytes"] < free["smallest_same_bits_bytes"]  # smaller blocks
+    fit = [str(plimsoll), "fit", *job, "--epochs", "1", "--max-slowdown", "1.0x"]
+    fit = [word for word in fit if word != "--json"]
+    refused = run(*fit, "--memory", "1MiB").stderr
+    lines = [line for line in refused.splitlines() if "--memory" in line and "fit" in line]
+    limits = [line.split("--memory ")[1].split()[0] for line in lines]
+    assert limits, refused
+    for limit in limits:
+        done = run(*fit, "--memory", limit)
+        assert done.returncode == 0, done.stderr
+
+
 def test_a_slowdown_is_against_a_plan_without_a_limit(plimsoll: Path, job: list[str]) -> None:
     words = [word for word in job if word != "--json"]
     told = run(str(plimsoll), "plan", *words, "--max-slowdown", "1.5x").stdout

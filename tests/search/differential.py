@@ -12,6 +12,7 @@ written to OUTPUT. Ends with 1 where there were any. Without --seed the clock gi
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from refusals import is_right  # noqa: E402
 
 ROOT = HERE.parents[1]
 PER_PROCESS = 50
+CRASHES = {-signal.SIGFPE, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS}
 
 
 def run_seeds(seeds: list[int]) -> Iterator[dict[str, Any]]:
@@ -61,16 +63,25 @@ def worker(first: int, count: int) -> None:
 
 
 def start_worker(first: int, count: int) -> list[dict[str, Any]]:
-    """Rows of seeds from `first`; a seed that ended its process is one more finding."""
-    words = [sys.executable, str(HERE / "differential.py"), "--worker", str(first), str(count)]
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(words, capture_output=True, text=True, env=environment)
-    lines = done.stdout.splitlines()
-    rows = [json.loads(line[4:]) for line in lines if line.startswith("row ")]
-    if len(rows) < count:
-        told = done.stderr[-2000:]
-        rows.append({"seed": first + len(rows), "recipe": None, "outcome": "search",
-                     "kind": f"the search ended: {done.returncode}", "text": told})  # fmt: skip
+    """Rows of seeds from `first`; seeds after one that ended its process get another process.
+
+    The program that is compared runs in processes of its own. So where a signal ends this one,
+    TensorFlow crashed: a division by 0 for an empty tensor, say.
+    """
+    rows: list[dict[str, Any]] = []
+    while len(rows) < count:
+        begin, left = first + len(rows), count - len(rows)
+        words = [sys.executable, str(HERE / "differential.py"), "--worker", str(begin), str(left)]
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(words, capture_output=True, text=True, env=environment)
+        lines = done.stdout.splitlines()
+        rows += [json.loads(line[4:]) for line in lines if line.startswith("row ")]
+        if len(rows) < count:
+            crashed = done.returncode in CRASHES
+            rows.append({"seed": first + len(rows), "recipe": None,
+                         "outcome": "keras" if crashed else "search",
+                         "kind": f"its process ended: {done.returncode}",
+                         "text": done.stderr[-2000:]})  # fmt: skip
     return rows
 
 

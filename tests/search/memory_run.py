@@ -345,7 +345,16 @@ def told_smallest(ending: Ending) -> int | None:
             r"raise the limit[^\n(]* \([^\n]*\n[^\n]*--memory ([\d.]+)MiB", ending.errors
         )
         return int(float(sizes[-1]) * MIB) if sizes else None
+    if answer.get("max_slowdown"):
+        return min(in_time(answer))
     return answer["smallest_feasible_bytes"] or answer.get("smallest_spill_bytes")
+
+
+def in_time(answer: dict[str, Any]) -> list[int]:
+    """Limits whose plans take no longer than was allowed; other figures say nothing of time."""
+    most = answer["max_slowdown"] * answer["frontier"][-1]["seconds_per_step"]
+    return [point["process_bytes"] for point in answer["frontier"]
+            if point["seconds_per_step"] <= most]  # fmt: skip
 
 
 def compare(

@@ -202,7 +202,7 @@ std::vector<report::Remedy> find_remedies(const layers::Model& model,
   for (const auto& [proposal, larger] : found.smaller_limits()) {
     if (request.full_answer) {
       found.add(proposal, model, compile, batches, larger);
-    } else {
+    } else if (!request.max_slowdown) {  // it was found without regard to time
       found.add(proposal, *larger.limit);
     }
   }

@@ -222,13 +222,16 @@ std::string limits_table(const PlanSummary& summary) {
   ByteTable table("limits");
   const Bytes same = summary.smallest_same_bits;
   table.add_enough("the fastest plan takes", summary.free_plan);
-  table.add_enough("smallest, same result", same, certainty(summary));
+  const std::string any_time = summary.max_slowdown ? ", in any time" : "";
+  table.add_enough("smallest, same result", same, certainty(summary) + any_time);
   if (summary.smallest_feasible > Bytes() && summary.smallest_feasible < same) {
-    table.add_enough("smallest, equal up to rounding", summary.smallest_feasible, "smaller blocks");
+    table.add_enough("smallest, equal up to rounding", summary.smallest_feasible,
+                     "smaller blocks" + any_time);
   }
   bool with_file = summary.spill > Bytes();
   if (summary.smallest_with_spill && *summary.smallest_with_spill < same) {
-    table.add_enough("smallest, with a spill file", *summary.smallest_with_spill, "same result");
+    table.add_enough("smallest, with a spill file", *summary.smallest_with_spill,
+                     "same result" + any_time);
     with_file = true;
   }
   if (summary.lower_bound_with_spill && *summary.lower_bound_with_spill < summary.lower_bound) {
