@@ -251,6 +251,8 @@ class Backward : protected Heads<T> {
  protected:
   // probability[s] of the tile, and into `gradient` that of scale · score. Both tiles are
   // transposed: keys of width_ columns, values after them.
+  // Where one key has all of a row, so that its probability is 1, the gradient of its score is what
+  // rounding leaves of dot − dot: 0 is nearer.
   void score_gradient(int64_t b, int64_t h, int64_t t, int64_t first, int64_t count, const T* keys,
                       const T* values, T* probability, T* gradient) {
     const auto& at = this->facts_.operands;
@@ -264,8 +266,8 @@ class Backward : protected Heads<T> {
     const T dot = *this->in(at.dot, b, t, h);
     for (int64_t s = 0; s < count; ++s) {
       const T factor = this->factor(b, h, t, first + s);
-      gradient[s] =
-          this->seen_[s] ? probability[s] * (gradient[s] * factor - dot) * this->scale_ : T(0);
+      const bool moves = this->seen_[s] && probability[s] != T(1);
+      gradient[s] = moves ? probability[s] * (gradient[s] * factor - dot) * this->scale_ : T(0);
       probability[s] *= factor;
     }
   }

@@ -60,7 +60,8 @@ inline void score_gradient(const ScoreTile& t, const QueryStats& stats, float* g
       const Floats factor = t.factors == nullptr ? broadcast(1.0f) : load(t.factors + at);
       const Floats above =
           load(gradient + at) * factor - stat_at<kLaneStats>(stats.keep, row, lane);
-      Floats d = p * above * t.scale;
+      // A probability of 1 leaves rounding of dot − dot alone.
+      Floats d = choose(p != 1.0f, p * above * t.scale, Floats{});
       if (t.seen != nullptr) d = choose(load_winners(t.seen + at) != 0, d, Floats{});
       store(gradient + at, d);
       store(t.scores + at, p * factor);
