@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from live_models import CASES, Case, classes, normal, numbers
+from live_models import CASES, OLD_EPOCHS, Case, classes, normal, numbers, skip_old_epochs
 
 import plimsoll
 from plimsoll.training import loop
@@ -195,6 +195,7 @@ def test_bad_input_is_named(named: str, call: Any) -> None:
 
 
 def test_steps_per_epoch_of_a_whole_data_set() -> None:
+    skip_old_epochs(["steps_per_epoch"])
     dataset = tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
     for steps in (4, 3):
         counts = []
@@ -217,6 +218,8 @@ def test_a_validation_generator_is_drawn_from_as_often_as_keras_does() -> None:
 @pytest.mark.parametrize("counted", [True, False])
 def test_a_shuffled_data_set_has_keras_order(counted: bool) -> None:
     """In every epoch, validation and evaluation: such a data set counts its iterators."""
+    if counted and OLD_EPOCHS:
+        pytest.skip("before Keras 3.7 an epoch made another number of a data set's iterators")
 
     def losses(fit: Any, evaluate: Any) -> list[float]:
         keras.utils.set_random_seed(3)
@@ -364,6 +367,7 @@ def source(kind: str, stops: Stops) -> dict[str, Any]:
 ])  # fmt: skip
 def test_stop_iteration_of_a_callback(kind: str, hook: str, at: int) -> None:
     """It ends the epoch where it comes with a batch, as the end of the data, and else the fit."""
+    skip_old_epochs([kind])
     found = []
     for fit in (keras.Model.fit, plimsoll.fit):
         # Keras fails where nothing has built metrics yet.

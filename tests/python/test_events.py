@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from live_models import CASES, Case, assert_like, normal, numbers
+from live_models import CASES, Case, assert_like, normal, numbers, skip_old_epochs
 
 import plimsoll
 
@@ -122,6 +122,7 @@ def test_of_what_ends_by_itself() -> None:
      "validation_batch_size": 20, "validation_freq": 2},
 ], ids=lambda arguments: "+".join(arguments))  # fmt: skip
 def test_of_fit_on_arrays(arguments: dict[str, Any]) -> None:
+    skip_old_epochs(arguments)
     assert_same_events("fit", arrays, **arguments)
 
 
@@ -132,6 +133,7 @@ def test_of_fit_on_arrays(arguments: dict[str, Any]) -> None:
 ], ids=lambda arguments: "+".join(arguments))  # fmt: skip
 @pytest.mark.parametrize("make", [dataset, indexed])
 def test_of_fit_on_batches(make: Any, arguments: dict[str, Any]) -> None:
+    skip_old_epochs(arguments)
     assert_same_events("fit", make, **arguments)
 
 
@@ -145,6 +147,7 @@ def test_of_fit_on_batches(make: Any, arguments: dict[str, Any]) -> None:
 ], ids=lambda arguments: "+".join(arguments))  # fmt: skip
 def test_arguments_about_steps(arguments: dict[str, Any]) -> None:
     """Histories, weights and the order of samples."""
+    skip_old_epochs(arguments)
     histories, models = [], []
     for face in (keras.Model, plimsoll):
         model = CASE.compiled()

@@ -9,6 +9,7 @@ Keras's own numbers do when every weight moves by a rounding:
 - a gradient or a slot that is 0 in float64: within 2^-22 of all gradients. Its terms may be as
   large as those of the others, each with a rounding of up to 2^-24 of it, and whether these cancel
   is chance: attention to positions that are all alike leaves 1.1e-7 in Keras and 0.9e-7 here, or 0.
+  Normalization of numbers that are all alike enlarges such a rounding by 1 / sqrt(epsilon).
 """
 
 import json
@@ -241,7 +242,20 @@ def without_gradient(exact: dict[str, Any], run: Run) -> set[str]:
     return {f"weight {place} {run.weights[place].shape}" for place in places}
 
 
-def judged(part: Part, exact: np.ndarray, others: list[np.ndarray]) -> bool:
+def amplification(recipe: Recipe) -> float:
+    """By how much normalizations may enlarge what rounding leaves of numbers that are all alike.
+
+    Their difference from their mean is divided by at least the root of epsilon.
+    """
+    smallest = [node["config"].get("epsilon", 1e-3) for node in recipe["nodes"]
+                if node["layer"] in ("BatchNormalization", "LayerNormalization",
+                                     "GroupNormalization")]  # fmt: skip
+    return max([1.0, *(epsilon**-0.5 for epsilon in smallest if epsilon > 0)])
+
+
+def judged(
+    part: Part, exact: np.ndarray, others: list[np.ndarray], amplified: float = 1.0
+) -> bool:
     """Whether a part that is not plainly equal is within what Keras's rounding makes of it."""
     exact = np.asarray(exact, "float64")
     if not np.all(np.isfinite(exact)) or not np.all(np.isfinite(part.keras)):
@@ -250,7 +264,7 @@ def judged(part: Part, exact: np.ndarray, others: list[np.ndarray]) -> bool:
     factor = 2 if part.name.startswith(("gradient", "loss 1")) else 4
     least = 2 * part.least
     if is_zero(exact, part):
-        least = max(least, part.zero)
+        least = max(least, amplified * part.zero)
     return part.error(exact) <= max(2 * part.share * norm(exact), least, factor * spread)
 
 
@@ -315,6 +329,7 @@ def judge(recipe: Recipe, suspects: list[Part], ours: Run, start: list[np.ndarra
     except Exception as error:
         return Verdict("keras", "float64 " + kind_of_message(str(error)), str(error)[-600:])
     drifting = without_gradient(exact, ours)
+    amplified = amplification(recipe)
     wrong = [
         part
         for part in suspects
@@ -323,7 +338,8 @@ def judge(recipe: Recipe, suspects: list[Part], ours: Run, start: list[np.ndarra
             and part.error(exact[part.name])
             <= most_drift(recipe, len(ours.losses), np.size(part.ours))
         )
-        and not judged(part, exact.get(part.name, part.keras), [run[part.name] for run in nudged])
+        and not judged(part, exact.get(part.name, part.keras), [run[part.name] for run in nudged],
+                       amplified)
     ]
     if not wrong:
         return Verdict("equal", "within rounding")

@@ -7,7 +7,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from comparison import Part, compare, judged
+from comparison import Part, amplification, compare, judged
 from coverage_of_pairs import report
 from differential import is_finding, print_summary, search
 from keras_side import NotKeras, add_along_its_axis
@@ -162,3 +162,15 @@ def test_a_zero_may_be_what_rounding_leaves(name: str) -> None:
     for size, right in ((1e-7, True), (1e-6, False)):
         part = Part(name, zero + size / 2, zero, 1e-4, 1e-9, zero=2.0**-22)
         assert judged(part, zero, [zero]) is right
+
+
+@pytest.mark.parametrize("epsilon, size, right", [
+    (1e-3, 6e-6, True), (1e-3, 2e-5, False), (1.0, 6e-6, False),
+])  # fmt: skip
+def test_normalization_enlarges_what_rounding_leaves(
+    epsilon: float, size: float, right: bool
+) -> None:
+    node = {"name": "n1", "layer": "BatchNormalization", "config": {"epsilon": epsilon}}
+    zero = np.zeros((2, 2), "float32")
+    part = Part("gradient 1 (2, 2)", zero + size / 2, zero, 1e-4, 1e-9, zero=2.0**-22)
+    assert judged(part, zero, [zero], amplification({"nodes": [node]})) is right
