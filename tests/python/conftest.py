@@ -13,6 +13,24 @@ BUILD = Path(os.environ.get("PLIMSOLL_BUILD", Path(__file__).parents[2] / "build
 sys.path.insert(0, str(BUILD / "python"))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """Where Keras is older than the one that is installed for tests, it lacks what is newer."""
+    try:
+        return (yield)
+    except AttributeError as error:
+        keras: Any = sys.modules.get("keras")
+        if "module 'keras" not in str(error) or keras is None or not _is_old(keras.__version__):
+            raise
+        pytest.skip(f"Keras {keras.__version__}: {error}")
+
+
+def _is_old(version: str) -> bool:
+    from plimsoll.versions import number
+
+    return number(version) < (3, 15)
+
+
 @pytest.fixture(scope="session")
 def package() -> Path:
     """Where the package is; for programs that tests start."""

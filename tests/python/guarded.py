@@ -17,11 +17,14 @@ from live_models import numbers
 import plimsoll
 from plimsoll import asked
 from plimsoll.guard import decide as guard
+from plimsoll.guard import proof
 from plimsoll.guard import sizes as guard_sizes
 from plimsoll.programs import finder
 from plimsoll.replaced import keras_methods
 
 BATCH = 16
+# With a Keras whose functions are not known nothing is cut, as docs/reference/scripts.md says.
+CUTS = pytest.mark.skipif(bool(proof.unknown_keras()), reason=proof.unknown_keras())
 TRAINER = keras.Model.__mro__[1]
 
 

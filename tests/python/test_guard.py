@@ -6,9 +6,11 @@ import guarded_kinds
 import keras
 import numpy as np
 import pytest
-from guarded import Kind, assert_equal_cut, installed, own_fit, parts_of
+from guarded import CUTS, Kind, assert_equal_cut, installed, own_fit, parts_of
 from guarded_kinds import LABELS, WEIGHTS, Own, Twice, X, Y, network, share
 from live_models import numbers
+
+pytestmark = CUTS
 
 L = keras.layers
 

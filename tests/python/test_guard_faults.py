@@ -10,13 +10,15 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from guarded import installed, own_fit, parts_of
+from guarded import CUTS, installed, own_fit, parts_of
 from live_models import normal, numbers
 
 from plimsoll import surroundings
 from plimsoll.guard import decide as guard
 from plimsoll.guard import sizes as guard_sizes
 from plimsoll.guard.step import CutStep
+
+pytestmark = CUTS
 
 L = keras.layers
 X, Y = normal(32, 6), normal(32, 3, seed=2)

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from guarded import TRAINER, installed, own_fit, parts_of
+from guarded import CUTS, TRAINER, installed, own_fit, parts_of
 from live_models import normal, numbers
 
 from plimsoll.guard import decide as guard
@@ -306,6 +306,7 @@ def test_a_larger_batch_later_is_not_cut_without_proof(
         np.testing.assert_array_equal(other, one)
 
 
+@CUTS
 def test_a_size_that_is_known_needs_proof_all_the_same(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -321,6 +322,7 @@ def test_a_size_that_is_known_needs_proof_all_the_same(
     assert "changes with another sample" in said and "trained in" not in said
 
 
+@CUTS
 def test_what_counts_parts_is_not_cut(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,6 +336,7 @@ def test_what_counts_parts_is_not_cut(
         np.testing.assert_array_equal(other, one)
 
 
+@CUTS
 def test_layers_of_keras_are_measured() -> None:
     """What Keras's own layers do is put back by variables."""
     model = keras.Sequential([
@@ -346,6 +349,7 @@ def test_layers_of_keras_are_measured() -> None:
     assert step.acts == "" and not step._foreign
 
 
+@CUTS
 @pytest.mark.parametrize("eagerly", [False, True])
 def test_what_is_not_measured_is_cut_when_it_passes_the_limit(
     eagerly: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
@@ -370,6 +374,7 @@ def test_what_is_not_measured_is_cut_when_it_passes_the_limit(
     assert "a batch of 16 samples is trained in 2 parts of 8" in said
 
 
+@CUTS
 def test_an_eager_step_that_fails_is_undone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
