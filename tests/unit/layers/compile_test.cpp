@@ -107,6 +107,20 @@ TEST(OptimizerTest, ReadsKerasFiles) {
   EXPECT_EQ(read_optimizer(old).learning_rate, 0.5);
 }
 
+// Keras 3.5 writes every optimizer's options of this one, too.
+TEST(OptimizerTest, ReadsLossScalesOfOldFiles) {
+  Object options{{"name", "loss_scale_optimizer"}, {"weight_decay", Config()},
+                 {"clipnorm", Config()},           {"global_clipnorm", Config()},
+                 {"clipvalue", Config()},          {"inner_optimizer", "adam"}};
+  const auto file = [&] {
+    return Config(Object{{"class_name", "LossScaleOptimizer"}, {"config", options}});
+  };
+  EXPECT_EQ(read_optimizer(file()).class_name, "Adam");
+  options[2].second = 1.0;
+  const std::string refused = error_of([&] { read_optimizer(file()); }, ErrorKind::kModel);
+  EXPECT_NE(refused.find("clipnorm: expected no such option"), std::string::npos) << refused;
+}
+
 TEST(OptimizerTest, Refusals) {
   const auto usage = [](std::string_view text) {
     return error_of([&] { parse_optimizer(text); }, ErrorKind::kConfig);

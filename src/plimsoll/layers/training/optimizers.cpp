@@ -521,6 +521,10 @@ Optimizer read_optimizer(const Config& config, std::vector<Option>* list) {
     }
     optimizer.loss_scale = scale;
     own.ignore("inner_optimizer");
+    // Keras 3.5, say, writes these of every optimizer; what it is given there it does not use.
+    for (const char* option : {"weight_decay", "clipnorm", "clipvalue", "global_clipnorm"}) {
+      if (own.is_null(option)) own.ignore(option);
+    }
     if (optimizer.averages) {
       own.refuse("inner_optimizer", "one without use_ema", given.name,
                  "Average the weights without a loss scale.");
