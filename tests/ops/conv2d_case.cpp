@@ -77,6 +77,8 @@ Case reshaped(const std::string& name, const Shape2d& s, const std::vector<int64
 std::vector<Case> conv2d_cases() {
   return {
       separate("conv2d", {6, 7, 3, 5, {3, 3}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1}),
+      // More steps than a kernel's gradient takes at once, and steps before the first.
+      separate("conv2d_dilated_steps", {270, 1, 8, 12, {2, 1}, {1, 1}, {7, 0, 0, 0}, {7, 1}, 1}),
       separate("conv2d_same_strided", {9, 8, 4, 16, {3, 3}, {2, 2}, {1, 1, 0, 1}, {1, 1}, 1}),
       separate("conv2d_dilated", {9, 9, 2, 3, {3, 2}, {1, 2}, {2, 2, 1, 1}, {2, 3}, 1}),
       separate("conv2d_grouped", {5, 5, 4, 6, {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 2}),

@@ -117,6 +117,35 @@ TEST(KernelBlocks, DenseLayersAfterALongOneTakeItsRows) {
   EXPECT_EQ(batch_extent(blocks, s4, "loss"), 64);
 }
 
+// A dense layer over the steps of sequences, and the one behind it.
+Graph steps_network(int64_t steps, int64_t width, int64_t units) {
+  GraphBuilder b(ops::registry());
+  ValueId x = b.input("x", {DType::kFloat32, batch_shape(std::vector<int64_t>{steps, width})});
+  int64_t features = width;
+  for (const int64_t next : {width, units}) {
+    const std::string name = "dense" + std::to_string(next);
+    const ValueId w =
+        b.input(name + "/w", {DType::kFloat32, fixed_shape(std::vector<int64_t>{features, next})});
+    x = b.call("dense", name, {x, w},
+               {{"units", next}, {"use_bias", false}, {"activation", "linear"}});
+    features = next;
+  }
+  b.call("batch_sum", "loss", {x});
+  return b.finish();
+}
+
+TEST(KernelBlocks, WeightsBeyondTheCachesMeetMoreRows) {
+  const Blocks blocks(two_cores(), options());
+  // 1 MiB of weights for 256 rows, 4 MiB for 512.
+  const Graph bert = steps_network(128, 512, 2048);
+  EXPECT_EQ(batch_extent(blocks, bert, "dense512"), 2);
+  EXPECT_EQ(batch_extent(blocks, bert, "dense2048"), 4);
+  // Weights that a second cache holds: rows fill the caches.
+  EXPECT_EQ(batch_extent(blocks, steps_network(128, 128, 512), "dense128"), 8);
+  // Rows enough in one sample.
+  EXPECT_EQ(batch_extent(blocks, steps_network(1024, 768, 1024), "dense768"), 1);
+}
+
 TEST(KernelBlocks, WithoutAvx512MoreRowsMeetTheWeights) {
   CpuInfo cpu = two_cores();
   cpu.isa = "avx2";
@@ -224,26 +253,35 @@ TEST(VectorizedKernelSet, NamesWhatKernelsDependOnAndParses) {
   }
 }
 
-// Whether a Conv1D of 64 channels over 4096 steps is our own product of patches.
-bool is_of_patches(int64_t window, backend::cpu::Isa isa) {
+Graph convolution(std::vector<int64_t> image, std::vector<int64_t> window, int64_t stride,
+                  int64_t filters) {
   GraphBuilder b(ops::registry());
-  const ValueId x = b.input("x", {DType::kFloat32, batch_shape(std::vector<int64_t>{4096, 1, 64})});
-  const ValueId kernel =
-      b.input("kernel", {DType::kFloat32, fixed_shape(std::vector<int64_t>{window, 1, 64, 64})});
+  const ValueId x = b.input("x", {DType::kFloat32, batch_shape(image)});
+  const ValueId kernel = b.input(
+      "kernel", {DType::kFloat32,
+                 fixed_shape(std::vector<int64_t>{window[0], window[1], image[2], filters})});
   b.add("conv2d", "conv", {x, kernel},
-        {{"filters", int64_t{64}},
-         {"kernel_size", std::vector<int64_t>{window, 1}},
-         {"strides", std::vector<int64_t>{1, 1}},
-         {"padding", std::vector<int64_t>{window - 1, 0, 0, 0}},
+        {{"filters", filters},
+         {"kernel_size", window},
+         {"strides", std::vector<int64_t>{stride, stride}},
+         {"padding", std::vector<int64_t>{window[0] - 1, 0, 0, 0}},
          {"dilation_rate", std::vector<int64_t>{1, 1}},
          {"groups", int64_t{1}},
          {"use_bias", false},
          {"activation", "linear"}});
-  const Graph graph = b.finish();
+  return b.finish();
+}
+
+backend::cpu::NodeFacts facts_of(const Graph& graph) {
   std::vector<int64_t> extents;
   for (const graph::Axis& axis : axes_of(graph, NodeId(0))) extents.push_back(axis.extent.at(1));
-  const backend::cpu::NodeFacts facts = backend::cpu::node_facts(graph, NodeId(0), 1, extents, {});
-  return backend::cpu::is_sequence_convolution(facts, {.isa = isa, .parts = 2});
+  return backend::cpu::node_facts(graph, NodeId(0), 1, extents, {});
+}
+
+// Whether a Conv1D of 64 channels over 4096 steps is our own product of patches.
+bool is_of_patches(int64_t window, backend::cpu::Isa isa) {
+  const Graph graph = convolution({4096, 1, 64}, {window, 1}, 1, 64);
+  return backend::cpu::is_sequence_convolution(facts_of(graph), {.isa = isa, .parts = 2});
 }
 
 TEST(KernelBlocks, ShortWindowsOverSequencesAreOurOwn) {
@@ -256,6 +294,23 @@ TEST(KernelBlocks, ShortWindowsOverSequencesAreOurOwn) {
     EXPECT_FALSE(is_of_patches(1024, isa));
   }
   EXPECT_FALSE(is_of_patches(3, Isa::kGeneric));
+}
+
+// 4 × 4 windows with strides of 2, as the last convolution of a discriminator.
+bool is_heavy(int64_t channels, int64_t filters, int64_t size, backend::cpu::Isa isa) {
+  const Graph graph = convolution({size, size, channels}, {4, 4}, 2, filters);
+  return backend::cpu::is_heavy_convolution(facts_of(graph), {.isa = isa, .parts = 2});
+}
+
+TEST(KernelBlocks, ImagesOfFewPositionsShareAHeavyKernel) {
+  using backend::cpu::Isa;
+  EXPECT_TRUE(is_heavy(256, 512, 8, Isa::kAvx512));
+  EXPECT_FALSE(is_heavy(128, 256, 8, Isa::kAvx512));   // 2 MiB
+  EXPECT_FALSE(is_heavy(256, 512, 16, Isa::kAvx512));  // 7 positions a row
+  EXPECT_FALSE(is_heavy(256, 512, 8, Isa::kAvx2));
+  // Two threads with 96 positions each, of images that have 12.
+  const Blocks blocks(two_cores(), options());
+  EXPECT_EQ(batch_extent(blocks, convolution({8, 8, 256}, {4, 4}, 2, 512), "conv"), 16);
 }
 
 // One lstm of 256 units over 200 steps.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <vector>
 
+#include "backend/cpu/conv/patches.h"
 #include "backend/cpu/conv/winograd.h"
 #include "backend/cpu/families.h"
 #include "backend/kernel/block.h"
@@ -37,6 +38,13 @@ constexpr int64_t kMostDenseSamples = 128;
 constexpr int64_t kLeastDenseRows = 16;
 // The same of those that pack their weights in every call (cpu/packed_product.h).
 constexpr int64_t kLeastPackedRows = 32;
+// Weights that a thread's second cache does not hold come from farther away in every call, and so
+// does what their gradient is added to: so many rows meet them there, more where even the last
+// cache has too many of them, within so many bytes. Of samples that have several rows: others would
+// need memory for many samples.
+constexpr double kDistantWeightRows = 256;
+constexpr double kFarWeightRows = 512;
+constexpr double kDistantWeightCallBytes = 8 << 20;
 constexpr double kWeightGradientCallBytes = 8 << 20;
 // Samples of one thread that a step of a recurrent layer multiplies by each weight that it reads,
 // and what its call may hold: with fewer samples its threads wait for weights.
@@ -102,6 +110,14 @@ int64_t units_of(const Graph& graph, NodeId id) {
   return shape[shape.rank() - 1].count;
 }
 
+// The weights of a dense layer.
+double weight_bytes(const Graph& graph, NodeId id) {
+  const graph::Node& node = graph.node(id);
+  const bool gradient = node.op->traits().work.pass == OpPass::kGradKernel;
+  const graph::ValueType& type = graph.value(gradient ? node.outputs[0] : node.inputs[1]).type;
+  return static_cast<double>(tensor_bytes(type.dtype, type.shape, 1).count());
+}
+
 int64_t power_from(double least) {
   const auto whole = static_cast<uint64_t>(std::clamp(least, 1.0, double{kMostSamples}));
   const bool exact = static_cast<double>(whole) >= std::min(least, double{kMostSamples});
@@ -131,7 +147,7 @@ int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
   const double bytes = sample_bytes(graph, node);
   int64_t extent = power_from(kFlopsPerThread * options_.parts / flops);
   extent = power_within(extent, bytes, caches_bytes_ / 2);
-  extent = std::max(extent, winograd_samples(graph, node));
+  extent = std::max(extent, product_samples(graph, node));
   if (graph.node(node).op->traits().work.pass != OpPass::kGradKernel) return extent;
   const graph::ValueType& kernel = graph.value(graph.node(node).outputs[0]).type;
   const auto sum_bytes = static_cast<double>(tensor_bytes(kernel.dtype, kernel.shape, 1).count());
@@ -143,7 +159,7 @@ int64_t Blocks::preferred_convolution(const Graph& graph, NodeId node) const {
   return std::max(extent, power_within(wanted, bytes, kWeightGradientCallBytes));
 }
 
-int64_t Blocks::winograd_samples(const Graph& graph, NodeId node) const {
+int64_t Blocks::product_samples(const Graph& graph, NodeId node) const {
   const graph::OpWork work = graph.node(node).op->traits().work;
   const bool to_source = work.pass == OpPass::kGradInput && work.fusion == OpFusion::kNone;
   if (work.pass != OpPass::kForward && !to_source) return 1;
@@ -152,6 +168,9 @@ int64_t Blocks::winograd_samples(const Graph& graph, NodeId node) const {
     extents.push_back(axis.extent.of_batch ? 1 : axis.extent.count);
   }
   const NodeFacts facts = node_facts(graph, node, 1, extents, {});
+  if (is_heavy_convolution(facts, cpu_options_)) {
+    return power_from(static_cast<double>(heavy_convolution_samples(facts, cpu_options_)));
+  }
   if (!becomes_winograd_node(facts, cpu_options_)) return 1;
   const int most_parts = std::min(options_.parts, kMostTileThreads);
   const auto tiles = static_cast<double>(winograd_images(facts).tiles());
@@ -173,7 +192,20 @@ int64_t Blocks::preferred_dense(const Graph& graph, NodeId node) const {
       power_within(kMostDenseSamples, bytes, pieces ? caches_bytes_ : caches_bytes_ / 4);
   // Long rows: to the brim, since the weights they meet are as long.
   const double brim = std::max(caches_bytes_ * 7 / 8, pieces ? last_cache_bytes_ / 8 : 0);
-  return std::max(roomy, power_within(pieces ? kLeastPackedRows : kLeastDenseRows, bytes, brim));
+  const int64_t least = power_within(pieces ? kLeastPackedRows : kLeastDenseRows, bytes, brim);
+  return std::max({roomy, least, distant_weight_samples(graph, node)});
+}
+
+int64_t Blocks::distant_weight_samples(const Graph& graph, NodeId node) const {
+  const double bytes = weight_bytes(graph, node);
+  const bool far = is_far(bytes);
+  if (!far && bytes * options_.parts <= caches_bytes_ / 4) return 1;
+  const Shape& x = graph.value(graph.node(node).inputs[0]).type.shape;
+  const int64_t rows = x.elements_per_sample() / std::max<int64_t>(x[x.rank() - 1].count, 1);
+  if (rows <= 1) return 1;
+  const double wanted = far ? kFarWeightRows : kDistantWeightRows;
+  const int64_t samples = power_from(wanted / static_cast<double>(rows));
+  return power_within(samples, sample_bytes(graph, node), kDistantWeightCallBytes);
 }
 
 int64_t Blocks::preferred_recurrent(const Graph& graph, NodeId node) const {
@@ -282,7 +314,9 @@ graph::Block Blocks::find_block(const Graph& graph, NodeId node) const {
   rule.batch = preferred(graph, node);
   const Weight weight = weight_of(graph.node(node));
   if (weight == Weight::kLight || weight == Weight::kDense) {
-    rule.batch = limited(graph, node, rule.batch);
+    const bool far = weight == Weight::kDense && is_far(weight_bytes(graph, node));
+    rule.batch = std::max(limited(graph, node, rule.batch),
+                          far ? distant_weight_samples(graph, node) : int64_t{1});
   }
   rule.call_bytes = Bytes(int64_t{1} << 60);  // the extent has been halved already
   const int rows = graph::find_axis(axes_of(graph, node), graph::kRowsAxis);

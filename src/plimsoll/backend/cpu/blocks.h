@@ -56,9 +56,15 @@ class Blocks {
   graph::Block find_block(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_convolution(const graph::Graph& graph, graph::NodeId node) const;
-  // Samples that fill a chunk of Winograd's tiles for each thread; 1: others' products.
-  int64_t winograd_samples(const graph::Graph& graph, graph::NodeId node) const;
+  // Samples that fill a chunk of Winograd's tiles for each thread, or that share a heavy kernel;
+  // 1: others' products.
+  int64_t product_samples(const graph::Graph& graph, graph::NodeId node) const;
   int64_t preferred_dense(const graph::Graph& graph, graph::NodeId node) const;
+  // Samples whose rows make the way of a weight that is in no second cache worth its while; 1: it
+  // is in one.
+  int64_t distant_weight_samples(const graph::Graph& graph, graph::NodeId node) const;
+  // Of a weight that leaves the last cache between two calls.
+  bool is_far(double weight_bytes) const { return weight_bytes >= last_cache_bytes_ / 8; }
   int64_t preferred_recurrent(const graph::Graph& graph, graph::NodeId node) const;
   // At most the extents of the heavy nodes above.
   int64_t limited(const graph::Graph& graph, graph::NodeId node, int64_t extent) const;

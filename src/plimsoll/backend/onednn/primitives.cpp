@@ -34,7 +34,7 @@ std::optional<Convolution> PrimitiveLibrary::convolution(const Graph& graph, Nod
   }
   if (facts.cut_inside_samples() || cpu::read_packed_dense(facts, options()) ||
       cpu::read_kernel_grad(facts, options()) || cpu::is_winograd_node(facts, options()) ||
-      cpu::is_depthwise_node(facts, options()) || cpu::is_sequence_convolution(facts, options())) {
+      cpu::is_depthwise_node(facts, options()) || cpu::is_patch_convolution(facts, options())) {
     return std::nullopt;
   }
   // The vendor's are faster in bfloat16, but where tiles find a first layer's few numbers too few.

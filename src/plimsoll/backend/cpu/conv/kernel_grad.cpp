@@ -90,6 +90,12 @@ class KernelGrad {
   ColumnSums bias_sums_;
 };
 
+// Steps of sequences are rows of one column; as columns of one row they are gone along at once.
+ops::Conv2dGeometry along_columns(ops::Conv2dGeometry g) {
+  if (g.columns() == ops::kOnePosition) std::swap(g.window[0], g.window[1]);
+  return g;
+}
+
 }  // namespace
 
 std::optional<ops::Conv2dGeometry> read_kernel_grad(const NodeFacts& facts,
@@ -101,7 +107,7 @@ std::optional<ops::Conv2dGeometry> read_kernel_grad(const NodeFacts& facts,
            : !facts.all_float32() || (options.isa == Isa::kAvx512 && !kHasVariants)) {
     return std::nullopt;
   }
-  const ops::Conv2dGeometry g = ops::conv2d_geometry(facts.op(), facts.types());
+  const ops::Conv2dGeometry g = along_columns(ops::conv2d_geometry(facts.op(), facts.types()));
   const int64_t least_channels =
       options.isa == Isa::kAvx512 && !options.alone ? kLeastChannelsWithAvx512 : kLeastChannels;
   if (g.groups != 1 || g.channels < least_channels || g.filters < kLeastFilters ||

@@ -78,9 +78,10 @@ template <typename Family>
 PieceSize piece_size(const ops::Conv2dGeometry& g, int64_t samples, const PieceGrain& grain) {
   const auto in_grains = [](int64_t count, int64_t each) { return ceil_div(count, each) * each; };
   const int64_t steps = Family::piece_steps(g);
+  const int64_t most_columns = g.rows().output == 1 ? steps : kPieceColumns;
   PieceSize size;
-  size.columns = in_grains(
-      ceil_div(g.columns().output, ceil_div(g.columns().output, kPieceColumns)), grain.columns);
+  size.columns = in_grains(ceil_div(g.columns().output, ceil_div(g.columns().output, most_columns)),
+                           grain.columns);
   const int64_t rows = std::max<int64_t>(steps / size.columns, 1);
   size.rows = in_grains(ceil_div(g.rows().output, ceil_div(g.rows().output, rows)), grain.rows);
   if (size.rows == g.rows().output && size.columns == g.columns().output) {

@@ -16,6 +16,7 @@
 
 #include "backend/cpu/conv/conv_pool.h"
 #include "backend/cpu/conv/patches.h"
+#include "backend/cpu/conv/winograd.h"
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/column_sums.h"
 #include "base/ceil_div.h"
@@ -449,12 +450,40 @@ bool is_sequence_convolution(const NodeFacts& facts, const CpuOptions& options) 
          patch_positions(most_numbers) * most_numbers <= kMostPatchFloats;
 }
 
+bool is_heavy_convolution(const NodeFacts& facts, const CpuOptions& options) {
+  constexpr int64_t kLeastKernelBytes = 4 << 20;
+  constexpr int64_t kMostColumns = 4;
+  if (options.isa != Isa::kAvx512 || !kHasVariants || facts.inputs.size() < 2) return false;
+  const graph::OpWork work = facts.work();
+  if (work.family != graph::OpFamily::kConvolution || work.fusion != graph::OpFusion::kNone ||
+      work.pass != graph::OpPass::kForward || facts.inputs[0].dtype != DType::kFloat32 ||
+      facts.inputs[1].dtype != DType::kFloat32 || facts.cut_inside_samples()) {
+    return false;
+  }
+  const ops::ConvGeometry g = ops::conv_geometry(facts.op(), facts.types());
+  if (g.window.rank() != 2 || g.groups > 1 || g.window.taps() == 1) return false;
+  return g.columns().output <= kMostColumns &&
+         g.kernel_elements() * static_cast<int64_t>(sizeof(float)) >= kLeastKernelBytes &&
+         !is_winograd_node(facts, options);
+}
+
+int64_t heavy_convolution_samples(const NodeFacts& facts, const CpuOptions& options) {
+  constexpr int kMostParts = 4;  // more of them would need memory for many samples
+  const ops::ConvGeometry g = ops::conv_geometry(facts.op(), facts.types());
+  const int64_t positions = kLeastPositions * std::min(options.parts, kMostParts);
+  return ceil_div(positions, std::max<int64_t>(g.window.outputs(), 1));
+}
+
+bool is_patch_convolution(const NodeFacts& facts, const CpuOptions& options) {
+  return is_sequence_convolution(facts, options) || is_heavy_convolution(facts, options);
+}
+
 CpuKernel make_patch_convolution(const NodeFacts& facts, const CpuOptions& options) {
   using graph::OpFamily;
   using graph::OpFusion;
   using graph::OpPass;
   if (facts.work().family != OpFamily::kConvolution || facts.inputs.size() < 2) return {};
-  if (!options.alone && !is_sequence_convolution(facts, options)) return {};
+  if (!options.alone && !is_patch_convolution(facts, options)) return {};
   if (facts.inputs[0].dtype != DType::kFloat32 || facts.inputs[1].dtype != DType::kFloat32) {
     return {};
   }

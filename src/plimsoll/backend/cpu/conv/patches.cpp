@@ -12,8 +12,6 @@ namespace {
 constexpr int64_t kLineFloats = 16;
 // A thread's patches lie in the second cache, beside panels of the kernel.
 constexpr int64_t kPatchFloats = 64 << 10;
-// Fewer would not pay for the panels.
-constexpr int64_t kLeastPositions = 96;
 constexpr int64_t kMostPositions = 1024;
 
 void copy_numbers(const float* from, int64_t count, float* to) {

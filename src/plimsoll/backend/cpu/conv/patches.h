@@ -42,6 +42,8 @@ struct Patches {
   void copy_rows(const float* slab, int64_t row, int64_t left, float* to) const noexcept;
 };
 
+// Fewer positions would not pay for the panels of the kernel.
+inline constexpr int64_t kLeastPositions = 96;
 // Positions that are copied at once.
 int64_t patch_positions(int64_t numbers);
 
@@ -89,5 +91,15 @@ std::vector<GradientPhase> gradient_phases(const ops::Window& window);
 // column of a row at a time there, or tables for each step. Not where patches are long, since each
 // thread holds some of them: a window of 1024 steps and 64 channels is the vendor's.
 bool is_sequence_convolution(const NodeFacts& facts, const CpuOptions& options);
+
+// conv2d of a kernel that no second cache holds, over images whose rows have few positions, with
+// AVX-512: vendors read the kernel anew for every few positions. Here a call has some images, whose
+// positions share what is read.
+bool is_heavy_convolution(const NodeFacts& facts, const CpuOptions& options);
+// So many images, of a node that is one.
+int64_t heavy_convolution_samples(const NodeFacts& facts, const CpuOptions& options);
+
+// Either of them.
+bool is_patch_convolution(const NodeFacts& facts, const CpuOptions& options);
 
 }  // namespace plimsoll::backend::cpu
