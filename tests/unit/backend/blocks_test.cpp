@@ -117,7 +117,7 @@ TEST(KernelBlocks, DenseLayersAfterALongOneTakeItsRows) {
   EXPECT_EQ(batch_extent(blocks, s4, "loss"), 64);
 }
 
-// A dense layer over the steps of sequences, and the one behind it.
+// A dense layer over the steps of sequences, and the one after it.
 Graph steps_network(int64_t steps, int64_t width, int64_t units) {
   GraphBuilder b(ops::registry());
   ValueId x = b.input("x", {DType::kFloat32, batch_shape(std::vector<int64_t>{steps, width})});
