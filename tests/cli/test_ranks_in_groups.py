@@ -13,13 +13,12 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from ranks_job import skip_without_ranks, under_mpirun
+from ranks_job import TAKEN, skip_without_ranks, under_mpirun
 
 DATA = os.environ.get("PLIMSOLL_TEST_DATA")
 NETWORKS = Path(DATA) / "networks.py" if DATA else Path("/nonexistent")
 MEBIBYTE = 1 << 20
 DOES_NOT_FIT = 3
-LIBRARY = 24 * MEBIBYTE  # of the ranks, which `plan` does not know
 OTHER_STAGES = 24 * MEBIBYTE  # what searches for them leave behind (--shard auto)
 # Layers, width, heads, steps, words; the memory that all ranks take together.
 SIZES = {
@@ -77,7 +76,7 @@ class GroupedJob:
     def smallest(self, ranks: int, stage: int) -> int:
         shared = ["--ranks", ranks, "--shard", stage] if ranks > 1 else []
         smallest: int = self.plan(*shared)["smallest_same_bits_bytes"]
-        return smallest + (LIBRARY if ranks > 1 else 0)
+        return smallest + (TAKEN if ranks > 1 else 0)
 
     def grouped(self, rank: int, limit: int, *more: Any) -> list[str]:
         report = ["--report", self.folder / f"group{rank}.json"]
@@ -118,7 +117,9 @@ def page_cache() -> int:
 
 
 @pytest.fixture
-def job(plimsoll: Path, in_cgroup: Path, tmp_path: Path, request: pytest.FixtureRequest) -> GroupedJob:  # fmt: skip
+def job(
+    plimsoll: Path, in_cgroup: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> GroupedJob:
     skip_without_ranks(plimsoll)
     return GroupedJob(plimsoll, in_cgroup, tmp_path, request.param)
 
