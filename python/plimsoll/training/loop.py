@@ -135,7 +135,10 @@ class Callbacks(Listener):
     def end_training(self, logs: dict[str, float] | None) -> None:
         self._mark()
         self.list.on_train_end(logs)
-        self.agree()
+        history = self.model.history
+        told = self.agree((history.epoch, history.history))  # with what callbacks have added
+        if not self.leads:
+            history.epoch, history.history = told
 
     def set_steps(self, steps: int | None) -> None:
         self.steps = steps
