@@ -25,11 +25,10 @@ class Hosts:
         self.count, self.stem = count, f"plimsoll-{os.getpid()}"
         self.agent = folder / "agent"
         # What mpirun starts its processes on other hosts by, as by ssh: HOST COMMAND…
-        self.agent.write_text(
-            "#!/bin/sh\nhost=$1\nshift\nnumber=${host##*.}\n"
-            f"exec ip netns exec {self.stem}-$number unshare --uts sh -c "
-            '"hostname host$number; $*"\n'
-        )
+        lines = ["#!/bin/sh", "host=$1", "shift",
+                 f"exec ip netns exec {self.stem}-${{host##*.}} unshare --uts sh -c "
+                 '"hostname host${host##*.}; $*"']  # fmt: skip
+        self.agent.write_text("\n".join([*lines, ""]))
         self.agent.chmod(0o755)
 
     def make(self, rate: str) -> None:

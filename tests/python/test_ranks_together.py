@@ -14,10 +14,9 @@ from ranks_job import skip_without_ranks, under_mpirun
 SIDE = Path(__file__).with_name("ranks_side.py")
 ALIKE = ["arrays", "rules", "meddling", "stops", "weighted", "batches"]
 REFUSED = {
-    "other_samples": "the samples: expected the same on all ranks, received 72 of checksum",
-    "other_batches": "the samples of a batch: expected the same on all ranks, received none on "
-                     "rank 0 and 16 of checksum",
-}  # fmt: skip
+    "other_samples": ("the samples: expected the same on all ranks", "72 of checksum"),
+    "other_batches": ("the samples of a batch: expected the same on all ranks", "none on rank 0"),
+}
 
 
 class Together:
@@ -68,4 +67,5 @@ def test_a_program_that_runs_unchanged(together: Together) -> None:
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_differs_is_told(together: Together, case: str) -> None:
     for told in together.run(2, case):
-        assert REFUSED[case] in told[case]["error"]
+        for text in REFUSED[case]:
+            assert text in told[case]["error"]

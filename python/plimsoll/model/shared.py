@@ -9,10 +9,13 @@ Other calls are done by each rank by itself.
 from __future__ import annotations
 
 import atexit
+import os
 import pickle
 import sys
 import threading
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,11 +26,28 @@ from plimsoll.model import sync
 from plimsoll.versions import keras_module
 
 TIMEOUT = 600.0  # seconds: the first rank's callbacks may evaluate and write
+_SENDS = "OMPI_MCA_btl_tcp_flags"
 _SAMPLED = 1 << 16  # bytes at both ends of an array
 
 _lock = threading.Lock()
 _group: _core.Group | None = None
 _thread: int | None = None  # that joined
+
+
+@contextmanager
+def _sent_over_tcp() -> Iterator[None]:
+    """Long messages of Open MPI's, rather than put one direction after the other, while it starts.
+
+    What a person has set stays.
+    """
+    if _SENDS in os.environ:
+        yield
+        return
+    os.environ[_SENDS] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_SENDS]
 
 
 def rank() -> int:
@@ -40,7 +60,8 @@ def joined() -> _core.Group | None:
     global _group, _thread
     with _lock:
         if _thread is None:
-            _group = guarded(lambda: _core.join_ranks(TIMEOUT))
+            with _sent_over_tcp():
+                _group = guarded(lambda: _core.join_ranks(TIMEOUT))
             _thread = threading.get_ident()
             if _group is not None:
                 atexit.register(_leave)

@@ -4,7 +4,6 @@
 #include <mpi.h>
 
 #include <array>
-#include <cstdlib>
 
 #include "ranks/mpi_functions.h"
 
@@ -22,31 +21,11 @@ bool& started_here() {
   return started;
 }
 
-// Over TCP Open MPI has the receiver of a long message ask for it to be put, one direction after
-// the other: a swap of 15 MB takes twice its time on the wire. Sent, both go at once. What a person
-// has set stays, and the variable is gone when the library has read it.
-class SentOverTcp {
- public:
-#ifdef OPEN_MPI
-  SentOverTcp() : set_(std::getenv(kName) == nullptr && setenv(kName, "1", 0) == 0) {}
-  ~SentOverTcp() {
-    if (set_) unsetenv(kName);
-  }
-  SentOverTcp(const SentOverTcp&) = delete;
-  SentOverTcp& operator=(const SentOverTcp&) = delete;
-
- private:
-  static constexpr const char* kName = "OMPI_MCA_btl_tcp_flags";
-  bool set_;
-#endif
-};
-
 // In a process where somebody else (mpi4py) has begun, messages go their own ways.
 int start(int* rank, int* count) {
   int there = 0;
   MPI_Initialized(&there);
   if (there == 0) {
-    [[maybe_unused]] const SentOverTcp sent;
     int provided = 0;
     const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     if (code != MPI_SUCCESS) return code;
