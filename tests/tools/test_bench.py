@@ -273,7 +273,8 @@ def test_ranks_beside_one_process(
     got = tool(build_dir, tmp_path, materials, *words)
     assert got.code == 0, got.errors
     (row,) = got.rows
-    assert row["ranks"] == 2 and 0 < row["waited_seconds"] < row["seconds"]
+    assert row["ranks"] == 2 and row["seconds"] > 0
+    assert row["waited_seconds"] > 0  # the mean of all steps, which other programs make longer
     assert row["of_threads"] == row["alone_seconds"] / row["seconds"]
     assert row["of_pytorch"] is None
     assert row["exchanged_bytes"] > 4 * 2110  # gradients of its weights, and what is counted
