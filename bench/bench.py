@@ -9,6 +9,7 @@
     tools/bench --mode kernels S1c        every kernel at its box, and at other extents
     tools/bench --mode live S1c           live Keras models in Python: limits held, the same bits
     tools/bench --mode live_speed S1b     live Keras models beside the command line and Keras
+    tools/bench --mode ranks S0a          two ranks of a thread each beside one process of two
     tools/bench --mode unseen             networks that nothing was tuned on, free and at limits
     tools/bench --mode watch S0a          TensorFlow's steps under plimsoll watch, and alone
 
@@ -63,6 +64,7 @@ USUAL = {
         "GPT-small",
     ],
     "live_speed": ["S0a", "S1b", "S4b"],
+    "ranks": ["S0a", "ResNet50", "GPT-small"],
     "unseen": UNSEEN,
 }
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ def parser(summary: str) -> argparse.ArgumentParser:
     made.add_argument("count", type=int)
     made.add_argument("--precision", default="f32")
     made.add_argument("--output")
+    made.add_argument("--meet", help="PyTorch: the file by which ranks find each other")
     return made
 
 
@@ -44,4 +46,6 @@ def answer(model: Any, options: argparse.Namespace, train: Work, infer: Work) ->
     """Does the work on the files and prints one JSON line."""
     x, y = np.load(options.x, mmap_mode="r"), np.load(options.y, mmap_mode="r")
     work = train if options.program == "steps" else infer
-    print(json.dumps(work(model, x, y, options)))
+    answered = work(model, x, y, options)
+    if int(os.environ.get("OMPI_COMM_WORLD_RANK", "0")) == 0:
+        print(json.dumps(answered))

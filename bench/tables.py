@@ -125,6 +125,15 @@ def columns_of(mode: str, peers: list[str]) -> list[Column]:
         live: Column = ("live", lambda r: seconds(r["seconds"]))
         what = ("what", lambda r: r["what"])
         return [name, what, live, line, keras, speed, ours, theirs, last]
+    if mode == "ranks":
+        whole: Column = ("one process", lambda r: seconds(r["alone_seconds"]))
+        threads: Column = ("ratio", lambda r: times(r["of_threads"]))
+        theirs = ("PyTorch", lambda r: seconds(r["pytorch_seconds"]))
+        speed = ("ratio", lambda r: times(r["of_pytorch"]))
+        waited: Column = ("of it waited", lambda r: seconds(r["waited_seconds"]))
+        sent: Column = ("sent MB", lambda r: f"{r['exchanged_bytes'] / 1e6:.1f}")
+        many: Column = ("ranks", lambda r: f"{r['ranks']} of a thread")
+        return [name, many, time, waited, whole, threads, theirs, speed, sent, peak, last]
     if mode == "unseen":
         size: Column = ("limit MiB", lambda r: mib(r["limit_bytes"]))
         theirs = ("TensorFlow", lambda r: seconds(r["tensorflow_seconds"]))

@@ -1,14 +1,16 @@
 """A workload in PyTorch as its users write it: eager, channels last; prints one JSON line.
 
-torch_peer.py steps MODEL X Y BATCH STEPS [--precision bf16]
+torch_peer.py steps MODEL X Y BATCH STEPS [--precision bf16] [--meet FILE]
 torch_peer.py predict|evaluate MODEL X Y BATCH PASSES [--precision bf16] [--output FILE]
 
 The network is read from pytorch.json and pytorch.npz beside MODEL (torch_files.py); of Keras
-nothing is loaded, so that the process's memory is PyTorch's own.
+nothing is loaded, so that the process's memory is PyTorch's own. With --meet the processes that
+mpirun has started find each other by that file and train together, each on its part of every batch.
 """
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 import peer_side
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -231,9 +233,39 @@ def tensor(rows: np.ndarray) -> Tensor:
     return torch.from_numpy(rows.astype("float32") if rows.dtype == np.float64 else rows.copy())
 
 
+class Ranks:
+    """Who shares the steps: this process alone, or those that have met."""
+
+    def __init__(self, meet: str | None) -> None:
+        self.rank, self.count = 0, 1
+        if meet is not None:
+            self.rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
+            self.count = int(os.environ["OMPI_COMM_WORLD_SIZE"])
+            distributed.init_process_group("gloo", f"file://{meet}", rank=self.rank,
+                                           world_size=self.count)  # fmt: skip
+
+    def around(self, model: Network) -> nn.Module:
+        return model if self.count == 1 else nn.parallel.DistributedDataParallel(model)
+
+    def part(self, begin: int, end: int) -> tuple[int, int]:
+        """The rank's samples; means of parts that differ in size would not be the batch's."""
+        each, rest = divmod(end - begin, self.count)
+        if rest:
+            refuse(f"no batch of {end - begin} samples on {self.count} ranks")
+        return begin + self.rank * each, begin + (self.rank + 1) * each
+
+    def mean(self, loss: float) -> float:
+        if self.count == 1:
+            return loss
+        total = torch.tensor(loss)
+        distributed.all_reduce(total)
+        return float(total) / self.count
+
+
 def train(model: Network, x: np.ndarray, y: np.ndarray, options: argparse.Namespace) -> dict:
     trained = [p for p in model.parameters() if p.requires_grad]
-    about = model.about
+    about, ranks = model.about, Ranks(options.meet)
+    shared = ranks.around(model)
     optimizer = torch.optim.Adam(trained, about["learning_rate"], eps=about["epsilon"])
     mixed = torch.autocast("cpu", torch.bfloat16, options.precision == "bf16")
     model.train()
@@ -241,17 +273,19 @@ def train(model: Network, x: np.ndarray, y: np.ndarray, options: argparse.Namesp
     for _ in range(options.count):
         start = time.perf_counter()
         end = min(begin + options.batch, len(x))
+        first, last = ranks.part(begin, end)
         optimizer.zero_grad()
         with mixed:
-            result = model(tensor(x[begin:end]))
-        loss = model.loss(result, tensor(y[begin:end]))
+            result = shared(tensor(x[first:last]))
+        loss = model.loss(result, tensor(y[first:last]))
         loss.backward()
         # Keras adds its epsilon before the second moment's correction, PyTorch after it.
         for group in optimizer.param_groups:
             group["eps"] = about["epsilon"] / (1 - group["betas"][1] ** (len(losses) + 1)) ** 0.5
         optimizer.step()
-        losses.append(float(loss.detach()))
+        own = float(loss.detach())
         seconds.append(time.perf_counter() - start)
+        losses.append(ranks.mean(own))
         begin = 0 if end == len(x) else end
     return peer_side.result(seconds[2:] or seconds, losses)
 

@@ -286,7 +286,7 @@ def check_tree(source: pathlib.Path) -> list[str]:
 
 
 # What the module of the Python package may include, and what those may.
-PYTHON = ("run", "report", "explain", "watch")
+PYTHON = ("run", "ranks", "report", "explain", "watch")
 
 
 def check_python(source: pathlib.Path, module: pathlib.Path) -> list[str]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from plimsoll.errors import Refused, ResourceExhausted
     from plimsoll.explained import Explanation, Remedy, explain
     from plimsoll.model.live import release
+    from plimsoll.model.shared import rank
     from plimsoll.peak import Peak, predict_peak
     from plimsoll.programs.finder import install
     from plimsoll.training.trainer import Trainer
@@ -40,14 +41,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Explanation", "Peak", "PlanAnswer", "Refused", "Remedy", "ResourceExhausted", "Trainer",
     "Watch", "evaluate", "explain", "fit", "install", "plan", "predict", "predict_on_batch",
-    "predict_peak", "release", "test_on_batch", "train_on_batch", "watch",
+    "predict_peak", "rank", "release", "test_on_batch", "train_on_batch", "watch",
 ]  # fmt: skip
 
 _HOMES = {
     "Explanation": "explained", "Peak": "peak", "PlanAnswer": "answers", "Refused": "errors",
     "Remedy": "explained", "ResourceExhausted": "errors", "Trainer": "training.trainer",
     "Watch": "watching.watched", "explain": "explained", "install": "programs.finder",
-    "predict_peak": "peak", "release": "model.live", "watch": "watching.watched",
+    "predict_peak": "peak", "rank": "model.shared", "release": "model.live",
+    "watch": "watching.watched",
     "__version__": "_core",
 }  # fmt: skip
 

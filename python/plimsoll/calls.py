@@ -11,7 +11,7 @@ from plimsoll import data, sizes
 from plimsoll.answers import PlanAnswer
 from plimsoll.data import BATCH
 from plimsoll.errors import guarded
-from plimsoll.model import live
+from plimsoll.model import live, shared
 from plimsoll.model.live import release
 from plimsoll.options import Listener, Options
 from plimsoll.training import inference, loop, on_batch
@@ -74,6 +74,9 @@ def fit(
         "bf16"), plan_time, max_slowdown, without, spill, spill_dir, times, tune, backend: as on the
         command line.
 
+    Under `mpirun` all ranks train together (docs/machines.md): each of them calls fit with the same
+    data, `memory` is the limit of each, and callbacks and progress are the first rank's.
+
     Raises ResourceExhausted where the limit cannot be met, Refused (a ValueError) naming what is
     not Keras's own, ValueError and TypeError for data as Keras does. Ctrl-C leaves what was trained
     so far in the model.
@@ -115,13 +118,17 @@ def prepared_fit(
     how = Options.of(options)
     how.handed = known.largest
     there = None
+    how.ranks = shared.joined()
+    if isolate and how.ranks is not None:
+        raise ValueError("isolate: expected False where ranks train together, received True.")
     if isolate:
         from plimsoll.isolation import isolate as isolation
 
         known, how, there = isolation.elsewhere(known, options)
     else:
         release(model if how.memory is None else None)
-    events = Callbacks(known, callbacks, epochs, verbose)
+    ours = shared.Shared(how.ranks, known) if how.ranks is not None else None
+    events = Callbacks(known, callbacks, epochs, verbose, ours)
     run = Fit(known, how, events, epochs, initial_epoch, validation_freq)
     if there is not None:
         isolation.check(events, data.is_iterated(x), steps_per_epoch)

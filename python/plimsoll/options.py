@@ -131,6 +131,7 @@ class Options:
     spill_dir: str = ""
     refuses: bool = field(default=True, init=False)  # a limit that the process has passed already
     handed: int = field(default=0, init=False)  # bytes of the largest variable that is handed back
+    ranks: _core.Group | None = field(default=None, init=False)  # that train together
     limits: Limits = field(default_factory=lambda: Limits(None), init=False)
 
     @property
@@ -211,6 +212,8 @@ class Options:
         settings.spill_directory = self.spill_dir
         if self.spill is not None:
             settings.spill = _core.Spill.ALWAYS if self.spill else _core.Spill.NEVER
+        if self.ranks is not None:
+            self.ranks.settle(settings)
         return settings
 
     def explain(

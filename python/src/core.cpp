@@ -24,11 +24,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/format.h"
-#include "base/process_memory.h"
 #include "formats/keras/live_model.h"
 #include "gradients.h"
 #include "layers/training/optimizers.h"
 #include "manners.h"
+#include "memory.h"
+#include "ranks.h"
 #include "report/plan_page.h"
 #include "report/plan_summary.h"
 #include "report/plan_text.h"
@@ -662,6 +663,7 @@ NB_MODULE(_core, module) {
   python::bind_errors(module);
   python::bind_settings(module);
   python::bind_engine(module);
+  python::bind_ranks(module);
   module.def(
       "parse_memory",
       [](const std::string& text) -> std::optional<int64_t> {
@@ -670,23 +672,7 @@ NB_MODULE(_core, module) {
         return bytes->count();
       },
       "text"_a, "Bytes of a size as the command line takes it: 512MiB, 75%, auto.");
-  module.def(
-      "held_by_process", [] { return planning::read_given().count(); },
-      "Bytes that this process holds now beside the engine's own code.");
-  module.def(
-      "process_memory", [] { return read_process_memory().now().count(); },
-      "Bytes that this process takes now, as the kernel counts them.");
-  module.def(
-      "takes_at_most",
-      [](int64_t limit) {
-        // Page tables are a 512th of what they map; the rest is for stacks of threads.
-        const int64_t resident = peak_resident_at_most().count();
-        if (resident + resident / 256 + (4_MiB).count() <= limit) return true;
-        return read_process_memory().now().count() <= limit;
-      },
-      "limit"_a, "Whether this process takes no more now; cheap where it never did.");
-  module.def(
-      "process_memory_peak", [] { return process_memory_peak().count(); }, "The highest so far.");
+  python::bind_memory(module);
   module.def("error_kinds", [] {
     std::vector<std::string> kinds;
     for (const ErrorKind kind :

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from dense_network import write_dense_network
 from normalized_network import layer
-from ranks_job import Job, skip_without_ranks, under_mpirun
+from ranks_job import Job, skip_without_ranks, started_by, under_mpirun
 from small_disk import small_disk
 
 FILE_FAILURE = 6
@@ -111,17 +111,9 @@ def start(words: list[str]) -> tuple[subprocess.Popen[str], list[int]]:
     deadline = time.monotonic() + 60
     ranks: list[int] = []
     while len(ranks) < 2 and time.monotonic() < deadline:
-        found = subprocess.run(["pgrep", "-P", str(run.pid), "-f", "plimsoll"],
-                               capture_output=True, text=True)  # fmt: skip
-        ranks = [int(line) for line in found.stdout.split()]
+        ranks = started_by(run)
         time.sleep(0.1)
-    return run, sorted(ranks, key=number_of)
-
-
-def number_of(process: int) -> int:
-    environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
-    (rank,) = (word for word in environment if word.startswith(b"OMPI_COMM_WORLD_RANK="))
-    return int(rank.split(b"=")[1])
+    return run, ranks
 
 
 @pytest.mark.parametrize("stopped", [0, 1])

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from normalized_network import layer, write_normalized_network
-from ranks_job import Job, skip_without_ranks, under_mpirun
+from ranks_job import LIBRARY, MPI, Job, skip_without_ranks, started_by, under_mpirun
 
 FILE_FAILURE = 6
 INTERRUPTED = 7
@@ -24,10 +24,7 @@ def launcher(plimsoll: Path) -> None:
 
 
 def ranks_of(run: subprocess.Popen[str]) -> list[int]:
-    found = subprocess.run(
-        ["pgrep", "-P", str(run.pid), "-f", "plimsoll"], capture_output=True, text=True
-    )
-    ranks = [int(line) for line in found.stdout.split()]
+    ranks = started_by(run)
     assert len(ranks) == 2
     return ranks
 
@@ -102,7 +99,7 @@ def test_lanes_are_as_many_as_ranks_where_nobody_says(job: Job) -> None:
 def test_the_first_rank_speaks_for_all(job: Job) -> None:
     done = job.run(2, "--epochs", 2)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("2 ranks by Open MPI") == 1
+    assert done.stderr.count(f"2 ranks by {LIBRARY}") == 1
     assert json.loads(done.stdout)["steps"] == 4
 
 
@@ -280,6 +277,7 @@ def test_a_stop_of_one_rank_is_a_stop_of_all(job: Job) -> None:
         _, said = run.communicate(timeout=60)
     finally:
         run.kill()
-    assert run.returncode == INTERRUPTED, said
+    if MPI == "openmpi":  # the other one kills what ends beside a rank with such a code
+        assert run.returncode == INTERRUPTED, said
     done = job.run(2, "--epochs", 1, *kept, "--resume")
     assert done.returncode == 0 and "continues bit for bit" in done.stderr, done.stderr

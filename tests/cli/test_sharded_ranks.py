@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from dense_network import write_dense_network
 from normalized_network import layer
-from ranks_job import Job, skip_without_ranks, under_mpirun
+from ranks_job import TAKEN, Job, skip_without_ranks, under_mpirun
 
 DOES_NOT_FIT = 3
 MEBIBYTE = 1 << 20
@@ -124,7 +124,7 @@ def test_state_in_a_file(plimsoll: Path, tmp_path: Path) -> None:
     alone, _ = job.train(1)
     for stage in (1, 3):
         planned = job.plan("--ranks", 4, "--shard", stage)
-        limit = planned["smallest_spill_bytes"] + 16 * MEBIBYTE  # the library of the ranks
+        limit = planned["smallest_spill_bytes"] + TAKEN
         kept = ["--checkpoint", tmp_path / str(stage), "--memory", limit, "--spill", "--lanes", 4]
         end = ["--epochs", 2, "--output", tmp_path / "end.keras", "--shard", stage]
         assert job.run(4, *kept, *end, "--steps", 3).returncode == 0

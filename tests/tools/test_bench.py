@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -261,6 +262,22 @@ def test_live_models_beside_the_command_line(
     assert 0 < step["line_seconds"] < step["keras_seconds"]
     assert all(0 < row["seconds"] < row["keras_seconds"] for row in got.rows)
     assert step["peak_bytes"] > 100 << 20 and step["keras_peak_bytes"] > 100 << 20
+
+
+def test_ranks_beside_one_process(
+    build_dir: pathlib.Path, tmp_path: pathlib.Path, materials: pathlib.Path
+) -> None:
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("Open MPI's mpirun is not here")
+    words = ["S1b", "--mode", "ranks", "--steps", "20", "--peers", "none"]
+    got = tool(build_dir, tmp_path, materials, *words)
+    assert got.code == 0, got.errors
+    (row,) = got.rows
+    assert row["ranks"] == 2 and row["seconds"] > 0
+    assert row["waited_seconds"] > 0  # the mean of all steps, which other programs make longer
+    assert row["of_threads"] == row["alone_seconds"] / row["seconds"]
+    assert row["of_pytorch"] is None
+    assert row["exchanged_bytes"] > 4 * 2110  # gradients of its weights, and what is counted
 
 
 def test_a_network_free_and_at_limits(

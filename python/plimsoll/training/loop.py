@@ -11,6 +11,7 @@ import numpy as np
 
 from plimsoll import _core, data
 from plimsoll.model import live
+from plimsoll.model.shared import Shared, rate_in, rate_of
 from plimsoll.options import MIB, Listener, Options
 from plimsoll.training import inference
 from plimsoll.versions import keras_module, reported
@@ -51,9 +52,20 @@ def _of_epoch(logs: dict[str, float]) -> dict[str, float]:
 class Callbacks(Listener):
     """A CallbackList of Keras's, told of the engine's progress, and the model it may look at."""
 
-    def __init__(self, known: live.Live, callbacks: Any, epochs: int, verbose: Any) -> None:
+    def __init__(
+        self,
+        known: live.Live,
+        callbacks: Any,
+        epochs: int,
+        verbose: Any,
+        shared: Shared | None = None,
+    ) -> None:
+        """`shared`: with ranks of which the first one alone has callbacks and tells of progress."""
         keras = keras_module()
-        self.known, self.model, self.epochs = known, known.model, epochs
+        self.known, self.model, self.epochs, self.shared = known, known.model, epochs, shared
+        self.leads = shared is None or shared.leads
+        if not self.leads:
+            callbacks, verbose = None, 0
         if isinstance(callbacks, keras.callbacks.CallbackList):
             self.list = callbacks
         else:
@@ -69,6 +81,10 @@ class Callbacks(Listener):
         self.test_steps = 0  # of a validation that the engine runs
         self.ends_on_nan = any(type(one).__name__ == "TerminateOnNaN" and _is_blind(one)
                                for one in self.list.callbacks)  # fmt: skip
+        if shared is not None:  # all stop where the first rank's callbacks look
+            (self.look, self.every_step, self.tests, self.every_test, self.ends_on_nan) = (
+                shared.first((self.look, self.every_step, self.tests, self.every_test,
+                              self.ends_on_nan)))  # fmt: skip
         self.whole_epochs = False  # the engine runs them
         self.has_stepped = False  # or is about to: a plan has begun to run
         self.verbose = 1 if verbose == "auto" else int(verbose)
@@ -85,6 +101,44 @@ class Callbacks(Listener):
     def begin(self, plan: str) -> None:
         self.has_stepped = True
         super().begin(plan)
+
+    def _mark(self) -> None:
+        if self.shared is not None and (self.look or self.every_step or self.tests):
+            self.shared.mark()
+
+    def agree(self, logs: Any = None) -> Any:
+        """What the first rank's callbacks have decided and written, on all ranks; its logs."""
+        if self.shared is None:
+            return logs
+        rate = rate_of(self.model)
+        told = self.shared.agree({
+            "stop": self.model.stop_training, "ran_out": self.ran_out, "logs": logs,
+            "stop_evaluating": getattr(self.model, "stop_evaluating", False),
+            "initial_epoch": getattr(self.model, "_initial_epoch", None),
+            "rate": None if rate is None else rate_in(rate),
+        })  # fmt: skip
+        if not self.leads:
+            self.model.stop_training, self.ran_out = told["stop"], told["ran_out"]
+            self.model.stop_evaluating = told["stop_evaluating"]
+            self.model._initial_epoch = told["initial_epoch"]
+            if rate is not None and told["rate"] is not None and told["rate"] != rate_in(rate):
+                rate.assign(told["rate"])
+        return told["logs"]
+
+    def begin_training(self) -> None:
+        self.list.on_train_begin()
+        if self.shared is not None:
+            self.agree()
+            self.shared.begin()
+            self.known.take()
+
+    def end_training(self, logs: dict[str, float] | None) -> None:
+        self._mark()
+        self.list.on_train_end(logs)
+        history = self.model.history
+        told = self.agree((history.epoch, history.history))  # with what callbacks have added
+        if not self.leads:
+            history.epoch, history.history = told
 
     def set_steps(self, steps: int | None) -> None:
         self.steps = steps
@@ -105,7 +159,9 @@ class Callbacks(Listener):
 
     def begin_epoch(self, epoch: int) -> None:
         self.ran_out = False
+        self._mark()
         self.list.on_epoch_begin(epoch)
+        self.agree()
         if self.look:
             self.known.take()
         self.push_rate()
@@ -118,22 +174,23 @@ class Callbacks(Listener):
             self.bar = Progbar(target=self.steps, verbose=self.verbose, unit_name="step")
         if self.every_step and self.whole_epochs:
             self._of_batches(self.list.on_train_batch_begin, 0)
+            self.agree()
 
     def begin_batch(self, step: int) -> bool:
         """Before a batch is asked for, where they come one by one; whether the epoch goes on."""
         if self.every_step:
+            self._mark()
             self._of_batches(self.list.on_train_batch_begin, step)
+            self.agree()
             self.known.take()
             self.push_rate()
         return not self.ran_out
 
     def push_rate(self) -> None:
         """A rate that a callback has set; one of a schedule is the engine's own."""
-        optimizer = self.model.optimizer
-        rate = getattr(getattr(optimizer, "inner_optimizer", optimizer), "_learning_rate", None)
-        if hasattr(rate, "assign"):
-            value = keras_module().ops.convert_to_numpy(rate)
-            self.known.engine.set_learning_rate(float(np.asarray(value)))
+        rate = rate_of(self.model)
+        if rate is not None:
+            self.known.engine.set_learning_rate(rate_in(rate))
 
     def step(self, step: int, loss: float) -> None:
         if not self.every_step and self.bar is None:
@@ -142,11 +199,16 @@ class Callbacks(Listener):
         if self.every_step:
             self.known.give()
             self.known.lent = True  # the epoch goes on in the engine
+            self._mark()
             self._of_batches(self.list.on_train_batch_end, step - 1, logs)
+            if self.shared is not None and not self.whole_epochs:
+                self.agree()
             ends = self.model.stop_training or self.ran_out
             if self.whole_epochs and not ends and (self.steps is None or step < self.steps):
                 self._of_batches(self.list.on_train_batch_begin, step)
                 ends = self.ran_out
+            if self.whole_epochs:
+                self.agree()
             if self.whole_epochs and ends:
                 self.known.engine.request_stop()
             self.known.take()
@@ -158,6 +220,7 @@ class Callbacks(Listener):
         if self.tests:
             self.known.give()
             self.known.lent = True
+            self._mark()
         if begins:
             self.list.on_test_begin()
             if self.every_test and self.whole_epochs:
@@ -165,6 +228,7 @@ class Callbacks(Listener):
         else:
             self.list.on_test_end(inference.metrics_of(self.known.engine))
         if self.tests:
+            self.agree()
             self.known.take()
 
     def test_step(self, step: int) -> None:
@@ -178,7 +242,12 @@ class Callbacks(Listener):
             self.bar.update(steps, list(logs.items()), finalize=True)
         if self.look:
             self.known.give()
-        self.list.on_epoch_end(epoch, logs)
+            self._mark()
+        if self.leads:
+            self.list.on_epoch_end(epoch, logs)
+        logs = self.agree(logs)
+        if not self.leads:
+            self.list.on_epoch_end(epoch, logs)
         if self.look:
             self.known.take()
         self.push_rate()
@@ -263,7 +332,7 @@ class Fit:
         self.known.adopt()
         logs: dict[str, float] | None = None
         try:
-            self.callbacks.list.on_train_begin()
+            self.callbacks.begin_training()
             for epoch, logs, steps in epochs:
                 self._measure()
                 self.callbacks.end_epoch(epoch, logs, steps)
@@ -284,7 +353,7 @@ class Fit:
         engine.close()
         if self.epochs > 0:  # averages of weights take their places (use_ema)
             model.optimizer.finalize_variable_values(model.trainable_weights)
-        self.callbacks.list.on_train_end(logs)
+        self.callbacks.end_training(logs)
         memory = self.options.limits.memory
         if self.callbacks.verbose and memory is not None:
             print(f"memory: at most {self.taken / MIB:.1f} of {memory / MIB:.1f} MiB "
@@ -305,17 +374,22 @@ class Fit:
 
         Raises ResourceExhausted where they leave nothing.
         """
-        if not self.known.engine.trains or not self.options.has_grown(self.callbacks.predicted):
+        shared = self.callbacks.shared
+        if not self.known.engine.trains:
+            return
+        grown = self.options.has_grown(self.callbacks.predicted)
+        if not (grown if shared is None else shared.any(grown)):  # all plan, or none
             return
         before = self.options.limits.held
         self.known.give()
         self.known.engine.close()
         self.known.take()
         self.options.measure(again=True)
-        grown = (self.options.limits.held - before) / MIB
-        self.callbacks.notice(
-            f"plimsoll: what is not Plimsoll's has grown by {grown:.1f} MiB: planned anew"
-        )
+        more = (self.options.limits.held - before) / MIB
+        if grown:
+            self.callbacks.notice(
+                f"plimsoll: what is not Plimsoll's has grown by {more:.1f} MiB: planned anew"
+            )
 
     def keep(self) -> None:
         """What was trained so far goes back into the model, whatever ended the run."""
@@ -333,6 +407,10 @@ class Fit:
         engine, self.batch = self.known.engine, batch
         settings, seen = self.options.settings(batch), self.known.iterations()
         orders = data.permutation(samples.rows, shuffle)
+        shared = self.callbacks.shared
+        if shared is not None:
+            shared.expect_samples("the samples", samples)
+            shared.expect_samples("the samples of validation", validation)
         arrays = samples.arrays()
         _build_metrics(self.known.model, samples.y)
         held = (validation or data.Samples([])).arrays()
@@ -353,14 +431,16 @@ class Fit:
                 yield epoch, logs, 0
                 continue
             self.known.lent, self.known.shown = True, False
+            order = next(orders) if shared is None else shared.order(next(orders))
             try:
-                ended = engine.fit(settings, arrays, held, next(orders), skip,
+                ended = engine.fit(settings, arrays, held, order, skip,
                                    self.callbacks.every_step, self.callbacks.every_test, seen,
                                    self.callbacks)  # fmt: skip
             except _core.EngineError as error:
                 if not self.callbacks.ends_on_nan or "finite loss" not in error.args[1]:
                     raise
-                print(f"{error.args[1]} Terminating training.")
+                if self.callbacks.leads:
+                    print(f"{error.args[1]} Terminating training.")
                 self.known.model.stop_training = True
                 yield epoch, inference.metrics_of(engine), steps
                 return
@@ -404,6 +484,7 @@ class Fit:
             done, stopped = 0, False
             for batch in epochs.epoch(self.callbacks.begin_batch):
                 batch = self._samples(batch, class_weight)
+                self._expect(batch)
                 _build_metrics(self.known.model, batch.y)
                 self.batch = max(self.batch, batch.rows)
                 loss = stepper.step(batch, train=True)
@@ -415,6 +496,8 @@ class Fit:
                 stopped = self.callbacks.model.stop_training
                 if stopped:
                     break
+            else:
+                self._expect(None)
             if not stopped:
                 if done and not isinstance(source, data.ArrayBatches):
                     self.known.give()  # whoever makes the batches sees what the epoch has trained
@@ -426,6 +509,11 @@ class Fit:
             if validation is not None and _due(epoch, self.validation_freq):
                 logs |= self._validate(stepper, validation)
             yield epoch, logs, done
+
+    def _expect(self, batch: data.Samples | None) -> None:
+        """Of ranks: that all have it, or that all have come to the end (None)."""
+        if self.callbacks.shared is not None:
+            self.callbacks.shared.expect_samples("the samples of a batch", batch)
 
     def _of_no_step(self) -> dict[str, float]:
         """What an epoch logs that ended before its first step: zeros, and nothing at first."""
@@ -454,11 +542,15 @@ class Fit:
         events.validation(True)
         stepper.begin()
         for step, samples in batches.counted(events.every_test and events.list.on_test_batch_begin):
+            self._expect(samples)
             stepper.step(samples, train=False)
             if events.every_test:
                 events.list.on_test_batch_end(step, stepper.logs())
+                events.agree()
                 if model.stop_evaluating:
                     break
+        else:
+            self._expect(None)
         events.validation(False)
         return {f"val_{name}": value for name, value in stepper.logs().items()}
 

@@ -492,8 +492,6 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
     const double start = loop.clock.seconds();
     const StepTraffic before = traffic_of(options_.ranks);
     const double loss = run_step(loop.batches, position.epoch, state.step, "train", true);
-    agree_on_stop(options);
-    loop.history.traffic.add_step(before, traffic_of(options_.ranks));
     const double now = loop.clock.seconds();
     loop.times.add_step(now - start);
     state.samples += loop.batches.rows_in(state.step);
@@ -501,6 +499,8 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
     ++step_;
     position.steps = ++loop.history.steps;
     if (options.on_step) options.on_step(loop.history.steps, loss);
+    agree_on_stop(options);
+    loop.history.traffic.add_step(before, traffic_of(options_.ranks));
     if (!std::isfinite(loss)) {
       loop.batches.refuse_not_finite();
       throw Error(ErrorKind::kData,

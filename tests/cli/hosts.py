@@ -1,0 +1,99 @@
+"""Hosts of a small network on this machine: namespaces with names of their own, joined by a bridge,
+whose links carry so many bits a second (tbf). Processes on them reach each other by TCP alone."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from ranks_job import MPI, MPIRUN
+
+NETWORK = "10.77.0"
+
+
+def ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+
+
+class Hosts:
+    def __init__(self, folder: Path, count: int) -> None:
+        self.count, self.stem = count, f"plimsoll-{os.getpid()}"
+        self.agent = folder / "agent"
+        # What mpirun starts its processes on other hosts by, as by ssh: HOST COMMAND…
+        lines = ["#!/bin/sh", "host=$1", "shift",
+                 f"exec ip netns exec {self.stem}-${{host##*.}} unshare --uts sh -c "
+                 '"hostname host${host##*.}; $*"']  # fmt: skip
+        self.agent.write_text("\n".join([*lines, ""]))
+        self.agent.chmod(0o755)
+
+    def make(self, rate: str) -> None:
+        self.add(self.bridge)
+        ip("-n", self.bridge, "link", "add", "name", "bridge0", "type", "bridge")
+        ip("-n", self.bridge, "link", "set", "bridge0", "up")
+        for number in range(1, self.count + 1):
+            self.join(number, rate)
+
+    @property
+    def bridge(self) -> str:
+        return f"{self.stem}-0"
+
+    def add(self, name: str) -> None:
+        ip("netns", "add", name)
+
+    def join(self, number: int, rate: str) -> None:
+        name, port = f"{self.stem}-{number}", f"port{number}"
+        self.add(name)
+        ip("link", "add", "name", "wire", "netns", name, "type", "veth", "peer", "name", port,
+           "netns", self.bridge)  # fmt: skip
+        ip("-n", self.bridge, "link", "set", port, "master", "bridge0", "up")
+        ip("-n", name, "addr", "add", f"{NETWORK}.{number}/24", "dev", "wire")
+        ip("-n", name, "link", "set", "wire", "up")
+        ip("-n", name, "link", "set", "lo", "up")
+        shaped = ["tc", "-n", name, "qdisc", "add", "dev", "wire", "root", "tbf", "rate", rate,
+                  "burst", "1mb", "latency", "50ms"]  # fmt: skip
+        done = subprocess.run(shaped, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise OSError(f"tc: {done.stderr.strip()}")
+
+    def cut(self, number: int) -> None:
+        """Nothing reaches that host any more, and nobody is told."""
+        ip("-n", self.bridge, "link", "set", f"port{number}", "nomaster")
+
+    def launcher(self) -> list[str]:
+        """One rank on each host."""
+        names = ",".join(f"{NETWORK}.{number}:1" for number in range(1, self.count + 1))
+        over = ["--mca", "btl", "self,tcp", "--mca", "pml", "ob1", "--mca", "btl_tcp_if_include",
+                f"{NETWORK}.0/24", "--mca", "oob_tcp_if_include", f"{NETWORK}.0/24"]  # fmt: skip
+        by = ["--mca", "plm_rsh_agent", str(self.agent), "--mca", "plm_rsh_no_tree_spawn", "1"]
+        root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+        return ["ip", "netns", "exec", f"{self.stem}-1", "unshare", "--uts", "sh", "-c",
+                'hostname host1; exec "$0" "$@"', str(MPIRUN), *root, "--bind-to", "none", *over,
+                *by, "--host", names, "-n", str(self.count)]  # fmt: skip
+
+    def close(self) -> None:
+        for number in range(self.count + 1):
+            subprocess.run(["ip", "netns", "del", f"{self.stem}-{number}"], capture_output=True)
+
+
+@contextmanager
+def hosts(folder: Path, count: int, rate: str) -> Iterator[Hosts]:
+    """Skips where no such network can be made."""
+    if MPI != "openmpi":
+        pytest.skip("these hosts are started on as Open MPI does it")
+    for tool in ("ip", "tc", "unshare"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not here: install iproute2")
+    made = Hosts(folder, count)
+    try:
+        try:
+            made.make(rate)
+        except OSError as error:
+            pytest.skip(f"no namespaces of networks can be made here: {error}")
+        yield made
+    finally:
+        made.close()
