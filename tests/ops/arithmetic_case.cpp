@@ -62,6 +62,17 @@ std::vector<Case> arithmetic_cases() {
              const ValueId wide = c.call("cast", {x}, {{"dtype", "float64"}});
              c.result(c.call("cast", {wide}, {{"dtype", std::string(to_string(c.real()))}}));
            }},
+      {.name = "bitcast",
+       .build =
+           [](CaseBuilder& c) {
+             const Shape shape = {Dim::batch(), Dim::constant(3), Dim::constant(8)};
+             const ValueId bytes = c.integers("bytes", shape, DType::kUInt8, 0, Fill::kBytes);
+             for (const char* dtype : {"int8", "int32", "int64"}) {
+               const ValueId y = c.call("bitcast", {bytes}, {{"dtype", dtype}});
+               c.call("bitcast", {y}, {{"dtype", "uint8"}});
+             }
+             c.result(c.input("x", shape));
+           }},
       {.name = "integer_pair",
        .build =
            [](CaseBuilder& c) {
@@ -69,7 +80,8 @@ std::vector<Case> arithmetic_cases() {
                const ValueId a = c.integers("a", rows(), dtype, 0, Fill::kBytes);
                const ValueId b = c.integers("b", rows(), dtype, 9);
                for (const char* kind :
-                    {"bit_and", "bit_or", "bit_xor", "left_shift", "right_shift", "gcd", "lcm"}) {
+                    {"bit_and", "bit_or", "bit_xor", "floor_quotient", "floor_remainder", "gcd",
+                     "hash", "lcm", "left_shift", "right_shift", "unsigned_remainder"}) {
                  c.call("integer_pair", {a, b}, {{"kind", kind}});
                }
              }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ops/cases.h"
 
 namespace plimsoll::ops_test {
@@ -66,6 +68,44 @@ Case log_determinant() {
                    }});
 }
 
+// As it stands in the other way of its columns, each times a bounded function of its number: what
+// the vectors' signs do not change.
+ValueId weighted_columns(CaseBuilder& c, ValueId vectors, ValueId numbers, int64_t rows,
+                         int64_t count) {
+  const ValueId bounded = c.call("activation", {numbers}, {{"kind", "tanh"}});
+  const ValueId row = c.call("reshape", {bounded}, {{"shape", std::vector<int64_t>{1, count}}});
+  const ValueId all = c.call("broadcast", {row}, {{"shape", std::vector<int64_t>{rows, count}}});
+  return c.call("multiply", {vectors, all});
+}
+
+// V diag(tanh e) Vᵀ, or the squares of V alone.
+Case eigenvectors(bool both) {
+  return loosened(
+      {.name = both ? "eigenvectors" : "eigenvectors_alone", .build = [=](CaseBuilder& c) {
+         const graph::NodeId node = c.builder().add("eigenvectors", "eigenvectors", {definite(c)});
+         const std::vector<ValueId> found = c.builder().graph().node(node).outputs;
+         if (!both) {
+           c.result(c.call("multiply", {found[1], found[1]}));
+           return;
+         }
+         const ValueId left = weighted_columns(c, found[1], found[0], 4, 4);
+         c.result(c.call("batch_matmul", {left, found[1]}, {{"transpose_right", true}}));
+       }});
+}
+
+// U diag(tanh s) Vᵀ.
+Case singular_vectors(const std::string& name, int64_t rows, int64_t columns) {
+  return loosened(
+      {.name = name, .build = [=](CaseBuilder& c) {
+         const ValueId a = c.input("a", {Dim::batch(), of(rows), of(columns)});
+         const graph::NodeId node = c.builder().add("singular_vectors", "singular_vectors", {a});
+         const std::vector<ValueId> found = c.builder().graph().node(node).outputs;
+         const ValueId left =
+             weighted_columns(c, found[0], found[1], rows, std::min(rows, columns));
+         c.result(c.call("batch_matmul", {left, found[2]}, {{"transpose_right", true}}));
+       }});
+}
+
 }  // namespace
 
 std::vector<Case> matrix_cases() {
@@ -73,6 +113,8 @@ std::vector<Case> matrix_cases() {
       of_matrix("cholesky"),
       of_matrix("determinant"),
       of_matrix("inverse"),
+      eigenvectors(true),
+      eigenvectors(false),
       of_matrix("triangle", {{"of", "lower"}}),
       log_determinant(),
       of_rectangle("pseudo_inverse", 5, 3, {{"rcond", 1e-6}}),
@@ -83,6 +125,9 @@ std::vector<Case> matrix_cases() {
       qr("qr_square", true, true, true),
       of_rectangle("singular_values", 5, 3),
       of_rectangle("singular_values", 3, 5),
+      singular_vectors("singular_vectors", 4, 4),
+      singular_vectors("singular_vectors_high", 5, 3),
+      singular_vectors("singular_vectors_wide", 3, 5),
       solve("none", false),
       solve("none", true),
       solve("lower", false),

@@ -21,13 +21,11 @@ PAGE = (ROOT / "docs/reference/supported-layers.md").read_text()  # written from
 
 BASE = "a base of other classes, or Python code of the program's own"
 FRAMEWORK = "code of another framework, which no file holds"
-TEXT = "it works on data that is no numbers yet"
 
 LACKING: dict[str, dict[str, str]] = {
     "Layers": {
         BASE: "InputSpec Lambda Layer Pipeline Wrapper",
         FRAMEWORK: "FlaxLayer JaxLayer TFSMLayer TorchModuleWrapper",
-        TEXT: "HashedCrossing",
         "its name is GroupQueryAttention, in files too": "GroupedQueryAttention",
         "they stand in RNN alone": "GRUCell LSTMCell SimpleRNNCell StackedRNNCells",
         "its chains of layers are drawn once, by Python, as the program is traced": "AugMix",
@@ -69,16 +67,14 @@ LACKING_OPERATORS: dict[str, str] = {
     "it puts samples of a batch together, or numbers them": """
     allclose argpartition broadcast_to corrcoef correlate diag diagflat flipud histogram kron
     lstsq meshgrid nonzero outer psnr ravel scatter scatter_update segment_max segment_min
-    segment_prod segment_sum unique unravel_index vander vdot vsplit vstack
+    segment_prod segment_sum unique vdot vsplit vstack
     """,
     "Keras takes it of batches of a known size alone": "rearrange",
     "it has as many numbers as the largest of the batch says": "bincount",
     "its results have another axis before the batch's": "ctc_decode",
     "complex numbers": "eig polar view_as_complex view_as_real",
-    "other libraries give other signs, and another order, to what it finds": "eigh",
-    "no kernels yet; pivots": "lu_factor",
+    "on TensorFlow Keras's own takes no batch of matrices": "lu_factor",
     "between layers Keras's own exchanges its options and fails": "conv_transpose",
-    "no kernels yet; bits of floating-point numbers": "nextafter view",
 }
 
 X: Any = keras.Input((4, 4))

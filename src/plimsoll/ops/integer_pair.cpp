@@ -2,7 +2,9 @@
 //
 // {kind}: bit_and, bit_or, bit_xor; left_shift and right_shift (by 0 to the type's bits less one:
 // other amounts count as the nearest of these, as in TensorFlow; the sign is kept to the right);
-// gcd and lcm, of magnitudes. Results are kept to the type's bits.
+// gcd and lcm, of magnitudes; floor_quotient and floor_remainder, of 0 where the second is 0; hash,
+// which joins two fingerprints, and unsigned_remainder, of the bits taken for numbers. Results are
+// kept to the type's bits.
 
 #include "ops/integer_pair.h"
 
@@ -23,10 +25,14 @@ constexpr std::array kRows = {
     Row{"bit_and", IntegerKind::kBitAnd},
     Row{"bit_or", IntegerKind::kBitOr},
     Row{"bit_xor", IntegerKind::kBitXor},
+    Row{"floor_quotient", IntegerKind::kFloorQuotient},
+    Row{"floor_remainder", IntegerKind::kFloorRemainder},
     Row{"gcd", IntegerKind::kGcd},
+    Row{"hash", IntegerKind::kHash},
     Row{"lcm", IntegerKind::kLcm},
     Row{"left_shift", IntegerKind::kLeftShift},
     Row{"right_shift", IntegerKind::kRightShift},
+    Row{"unsigned_remainder", IntegerKind::kUnsignedRemainder},
 };
 
 class IntegerPair final : public ElementwiseOp {

@@ -38,6 +38,7 @@ void register_dense(graph::OpRegistry& registry);
 void register_dense_crossentropy(graph::OpRegistry& registry);
 void register_dense_grad_update(graph::OpRegistry& registry);
 void register_dense_loss(graph::OpRegistry& registry);
+void register_directions(graph::OpRegistry& registry);
 void register_divide(graph::OpRegistry& registry);
 void register_dropout(graph::OpRegistry& registry);
 void register_embedding(graph::OpRegistry& registry);

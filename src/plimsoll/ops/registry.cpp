@@ -60,6 +60,7 @@ graph::OpRegistry make_registry() {
   register_conv(registry);
   register_conv2d_pool(registry);
   register_dense(registry);
+  register_directions(registry);
   register_divide(registry);
   register_dropout(registry);
   register_embedding(registry);

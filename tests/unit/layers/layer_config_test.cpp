@@ -127,6 +127,7 @@ std::vector<std::pair<std::string, Object>> operator_configurations() {
       {"CategoryEncoding", {{"num_tokens", 5}, {"output_mode", "count"}}},
       {"CustomScaleLayer", {{"scale", 0.2}}},
       {"Discretization", {{"bin_boundaries", Array{0.5, 1.5}}, {"output_mode", "one_hot"}}},
+      {"HashedCrossing", {{"num_bins", 9}, {"output_mode", "one_hot"}}},
       {"Hashing", {{"num_bins", 9}, {"salt", Array{1, 2}}, {"mask_value", "a"}}},
       {"IntegerLookup",
        {{"vocabulary", Array{3, 7}}, {"output_mode", "count"}, {"oov_method", "farmhash"}}},

@@ -76,7 +76,8 @@ TEST(ShapeTest, Volumes) {
       shape_of("Conv3DTranspose", {{"filters", 3}, {"kernel_size", 2}, {"strides", 2}}, volume),
       "(B, 10, 12, 14, 3) 99");
   EXPECT_EQ(shape_of("MaxPooling3D", {}, volume), "(B, 2, 3, 3, 4) 0");
-  EXPECT_EQ(shape_of("AveragePooling3D", {{"padding", "same"}}, volume), "(B, 3, 3, 4, 4) 0");
+  EXPECT_EQ(shape_of("AveragePooling3D", {{"pool_size", 2}, {"padding", "same"}}, volume),
+            "(B, 3, 3, 4, 4) 0");
   EXPECT_EQ(shape_of("GlobalMaxPooling3D", {{"keepdims", true}}, volume), "(B, 1, 1, 1, 4) 0");
   EXPECT_EQ(shape_of("GlobalAveragePooling3D", {}, volume), "(B, 4) 0");
   EXPECT_EQ(shape_of("UpSampling3D", {{"size", Array{1, 2, 3}}}, volume), "(B, 5, 12, 21, 4) 0");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/file.h"
@@ -42,6 +43,9 @@ Config example_of(const std::string& key) {
       {"cell",
        Object{{"class_name", "LSTMCell"}, {"config", Object{{"name", "inner"}, {"units", 1}}}}},
       {"layer.recurrent", recurrent},
+      {"pool_size", 2},
+      {"rate", 0.5},
+      {"drop_path_rate", 0.5},
   };
   for (const auto& [name, value] : examples) {
     if (name == key) return value;
@@ -107,12 +111,16 @@ std::string describe_row(const std::string& class_name) {
   return "| " + class_name + " | " + options + " |\n";
 }
 
-std::string option_list(const std::vector<Option>& options) {
+// `needed` has those that must be given, unless there is a default all the same.
+std::string option_list(const std::vector<Option>& options, const Object& needed = {}) {
   std::string text;
   for (const Option& option : options) {
     if (option.name == "name" || option.name == "lr") continue;
     if (!text.empty()) text += ", ";
-    text += code(option.name + "=" + option.fallback.to_json());
+    const bool bare =
+        option.fallback.is_null() &&
+        std::ranges::any_of(needed, [&](const auto& one) { return one.first == option.name; });
+    text += code(bare ? option.name : option.name + "=" + option.fallback.to_json());
   }
   return text;
 }
@@ -207,7 +215,7 @@ std::string metrics_text() {
     std::vector<Option> options;
     read_metric(Object{{"class_name", name}, {"config", needed_by(name)}}, loss, output_type(),
                 &options);
-    text += "| " + name + " | " + option_list(options) + " |\n";
+    text += "| " + name + " | " + option_list(options, needed_by(name)) + " |\n";
   }
   return text;
 }

@@ -216,6 +216,29 @@ TEST_F(ShapeRules, Images) {
   refuses("odd sizes of at most 63", "image_filter", {x}, color);
 }
 
+TEST_F(ShapeRules, DirectionsOfMatrices) {
+  const ValueId high = input({Dim::batch(), of(5), of(3)});
+  const ValueId square = input({Dim::batch(), of(3), of(3)});
+  EXPECT_EQ(shape_of("eigenvectors", {square}), (Shape{Dim::batch(), of(3)}));
+  EXPECT_EQ(shape_of("singular_vectors", {high}), (Shape{Dim::batch(), of(5), of(3)}));
+  refuses("expected a square matrix for each sample", "eigenvectors", {high});
+  refuses("expected a matrix for each sample", "singular_vectors", {input({of(2), of(5), of(3)})});
+  refuses("expected float32 (B, 3)", "eigenvectors_grad", {square, square, square, square});
+  const ValueId values = input({Dim::batch(), of(3)});
+  const ValueId fewer = input({Dim::batch(), of(5), of(2)});
+  refuses("as many vectors of one side as of the other", "singular_vectors_grad",
+          {high, values, fewer, high, values, fewer});
+}
+
+TEST_F(ShapeRules, Bitcast) {
+  const ValueId x = input({Dim::batch(), of(6)});
+  EXPECT_EQ(shape_of("bitcast", {x}, {{"dtype", "uint8"}}), (Shape{Dim::batch(), of(24)}));
+  EXPECT_EQ(shape_of("bitcast", {x}, {{"dtype", "int64"}}), (Shape{Dim::batch(), of(3)}));
+  refuses("whose bytes are numbers of int64", "bitcast", {input({Dim::batch(), of(3)})},
+          {{"dtype", "int64"}});
+  refuses("expected float32, float64 or integers", "bitcast", {x}, {{"dtype", "bool"}});
+}
+
 TEST_F(ShapeRules, Losses) {
   const ValueId x = input({Dim::batch(), of(4)});
   const ValueId labels = input({Dim::batch()}, DType::kInt32);

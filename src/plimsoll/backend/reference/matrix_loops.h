@@ -47,6 +47,21 @@ void store(const Matrix& from, const Operand& y, int64_t sample) {
   }
 }
 
+// y = a b, each transposed where it says so.
+inline void multiply(const Matrix& a, bool transposed_a, const Matrix& b, bool transposed_b,
+                     const Matrix& y) {
+  const int64_t steps = transposed_a ? a.rows : a.columns;
+  for (int64_t i = 0; i < y.rows; ++i) {
+    for (int64_t j = 0; j < y.columns; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < steps; ++k) {
+        sum += (transposed_a ? a.at(k, i) : a.at(i, k)) * (transposed_b ? b.at(j, k) : b.at(k, j));
+      }
+      y.at(i, j) = sum;
+    }
+  }
+}
+
 // body(T(), call, sample, scratch) for each matrix of a call.
 template <typename Body>
 std::unique_ptr<Kernel> for_each_matrix(const Problem& problem, Body body) {

@@ -148,6 +148,22 @@ std::unique_ptr<Kernel> fill(const Problem& problem, double value) {
   });
 }
 
+// Row by row: elements of either side are of different sizes.
+std::unique_ptr<Kernel> make_bitcast(const Problem& problem) {
+  const int64_t from = element_bytes(problem.inputs[0].dtype).count();
+  const int64_t to = element_bytes(problem.outputs[0].dtype).count();
+  return kernel_of([from, to](const KernelCall& call) {
+    const Operand& x = call.inputs[0];
+    const Operand& y = call.outputs[0];
+    const size_t outer = x.dims.size() - 1;
+    const auto bytes = static_cast<size_t>(x.dims[outer] * from);
+    for_each_index<2>(x.dims.first(outer), {x.strides.first(outer), y.strides.first(outer)},
+                      [&](const auto& at, int64_t) {
+                        std::memcpy(y.data + at[1] * to, x.data + at[0] * from, bytes);
+                      });
+  });
+}
+
 std::unique_ptr<Kernel> make_zeros(const Problem& problem) { return fill(problem, 0.0); }
 std::unique_ptr<Kernel> make_ones(const Problem& problem) { return fill(problem, 1.0); }
 std::unique_ptr<Kernel> make_constant(const Problem& problem) {
@@ -181,14 +197,14 @@ constexpr KernelEntry mover(std::string_view op, std::unique_ptr<Kernel> (*make)
 }
 
 constexpr KernelEntry kEntries[] = {
-    mover("concat", make_concat),       mover("constant", make_constant),
-    mover("crop2d", make_crop2d),       mover("fold_batch", make_copy),
-    mover("ones", make_ones),           mover("unfold_batch", make_copy),
-    mover("pack", make_pack),           mover("pad_axis", make_pad_axis),
-    mover("reshape", make_copy),        mover("slice", make_slice),
-    mover("state_write", make_copy),    mover("stop_gradient", make_copy),
-    mover("transpose", make_transpose), mover("zero_pad2d", make_zero_pad2d),
-    mover("zeros", make_zeros),
+    mover("bitcast", make_bitcast),       mover("concat", make_concat),
+    mover("constant", make_constant),     mover("crop2d", make_crop2d),
+    mover("fold_batch", make_copy),       mover("ones", make_ones),
+    mover("unfold_batch", make_copy),     mover("pack", make_pack),
+    mover("pad_axis", make_pad_axis),     mover("reshape", make_copy),
+    mover("slice", make_slice),           mover("state_write", make_copy),
+    mover("stop_gradient", make_copy),    mover("transpose", make_transpose),
+    mover("zero_pad2d", make_zero_pad2d), mover("zeros", make_zeros),
 };
 
 }  // namespace

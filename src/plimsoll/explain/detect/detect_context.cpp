@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "explain/detect/facts.h"
+#include "explain/detect/package_path.h"
 #include "explain/read/cursor.h"
 #include "explain/read/number.h"
 
@@ -95,7 +96,7 @@ void detect_settings(const Document& document, Context& context) {
 
 void detect_framework(const Document& document, Context& context) {
   for (const Mark& mark : kFrameworks) {
-    if (document.find(mark.text) == npos) continue;
+    if (find_framework_words(document, mark.text) == npos) continue;
     context.framework = mark.framework;
     return;
   }

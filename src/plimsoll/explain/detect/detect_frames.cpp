@@ -5,6 +5,7 @@
 #include <array>
 
 #include "explain/detect/facts.h"
+#include "explain/detect/package_path.h"
 #include "explain/read/number.h"
 
 namespace plimsoll::explain {
@@ -27,8 +28,10 @@ bool is_foreign(std::string_view line) {
       "ultralytics", "mmengine",     "mmcv",  "timm",      "trl",        "deepspeed", "detectron",
       "swift",       "llamafactory", "flax",  "paddle",    "mxnet"};
   const auto is_in = [line](std::string_view word) { return contains(line, word); };
+  const std::string_view package = package_of(line);
   return std::any_of(kInstalled.begin(), kInstalled.end(), is_in) &&
-         std::none_of(kTrainers.begin(), kTrainers.end(), is_in);
+         std::none_of(kTrainers.begin(), kTrainers.end(),
+                      [package](std::string_view word) { return contains(package, word); });
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "explain/detect/package_path.h"
+
 namespace plimsoll::explain {
 namespace {
 
@@ -53,6 +55,16 @@ std::string_view by_exception(const Document& document, size_t at) {
   return best;
 }
 
+// The framework whose code called what raised the exception at `at`: of the traceback that ends
+// with it.
+std::string_view by_frames(const Document& document, const Context& context, size_t at) {
+  const Traceback* raised = nullptr;
+  for (const Traceback& traceback : context.tracebacks) {
+    if (traceback.at <= at) raised = &traceback;
+  }
+  return raised == nullptr ? std::string_view() : framework_of_frames(document, *raised);
+}
+
 bool is_of_xla(std::string_view framework) {
   return framework.empty() || framework == "tensorflow" || framework == "jax";
 }
@@ -80,7 +92,11 @@ std::string framework_of(const Document& document, const Facts& facts, const Fin
   }
   // CUDA's plain words in the log of a server of ggml's.
   if (main.family == Family::kTorchPlain && document.find("ggml") != npos) return "";
-  if (own == "numpy" && !known.empty()) return known;
+  // NumPy's exception is another framework's where that framework's code called NumPy.
+  if (own == "numpy") {
+    const std::string_view caller = by_frames(document, facts.context, main.at);
+    return caller.empty() ? own : std::string(caller);
+  }
   if (own == "tensorflow" && known == "jax") return "jax";
   const auto has = [&](std::string_view words) { return document.find(words) != npos; };
   if (own == "tensorflow" && !facts.program.buffers.empty() && !has("tensorflow.python")) {
@@ -89,7 +105,9 @@ std::string framework_of(const Document& document, const Facts& facts, const Fin
   // XLA within TensorFlow, whose builds have paths of their own.
   const bool built_in = has("external/local_xla/") || has("w tensorflow/core/");
   if (own == "jax" && known == "tensorflow" && built_in) return "tensorflow";
-  if (own == "tensorflow" && has(" external/xla/xla/") && !has("tensorflow/")) return "jax";
+  if (own == "tensorflow" && has(" external/xla/xla/") &&
+      find_framework_words(document, "tensorflow/") == npos)
+    return "jax";
   return own;
 }
 

@@ -151,9 +151,11 @@ void JsonSource::check_precision(const LayerEntry& read) const {
   const Config* dtype = read.config.find("dtype");
   if (dtype == nullptr || dtype->is_null() || read.class_name == layers::kInputLayer) return;
   const std::string precision = precision_of(*dtype);
-  // What an operator makes may be of other types.
-  const bool made = read.kind == EntryKind::kOperator &&
-                    (precision == "bool" || precision.find("int") != std::string::npos);
+  // What an operator makes may be of other types, and what a layer does of which nothing can be
+  // trained: it says which.
+  const bool makes =
+      read.kind == EntryKind::kOperator || !layers::layer_traits(read.class_name).says_trainable;
+  const bool made = makes && (precision == "bool" || precision.find("int") != std::string::npos);
   if (made) return;
   if (layers::is_read_policy(precision)) return;
   refuse(read.name.empty() ? read.class_name : read.name, std::string(layers::kReadPolicies),

@@ -68,6 +68,7 @@ std::shared_ptr<const Layer> make_global_max_pooling3d(const Config& config);
 std::shared_ptr<const Layer> make_group_normalization(const Config& config);
 std::shared_ptr<const Layer> make_grouped_query_attention(const Config& config);
 std::shared_ptr<const Layer> make_gru(const Config& config);
+std::shared_ptr<const Layer> make_hashed_crossing(const Config& config);
 std::shared_ptr<const Layer> make_hashing(const Config& config);
 std::shared_ptr<const Layer> make_identity(const Config& config);
 std::shared_ptr<const Layer> make_input_layer(const Config& config);

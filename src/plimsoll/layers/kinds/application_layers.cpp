@@ -1,6 +1,8 @@
 // Layers that stand in networks of keras.applications alone: LayerScale of ConvNeXt, one trained
 // factor a channel, and CustomScaleLayer of InceptionResNetV2, x + scale · y.
 
+#include <optional>
+
 #include "base/format.h"
 #include "layers/config/initializers.h"
 #include "layers/kinds/all_layers.h"
@@ -9,14 +11,20 @@
 namespace plimsoll::layers {
 namespace {
 
+double read_number(ConfigReader& reader, std::string_view key) {
+  const std::optional<double> given = reader.optional_number(key);
+  if (!given) reader.refuse(key, "a number", "none");
+  return *given;
+}
+
 class LayerScale final : public Layer {
  public:
   static constexpr std::string_view kClassName = "LayerScale";
 
   explicit LayerScale(ConfigReader& reader) : Layer(reader) {
+    const double first = read_number(reader, "init_values");
     initializer_ = complete_initializer(
-        Config::Object{{"class_name", "Constant"},
-                       {"config", Config::Object{{"value", reader.number("init_values", 1e-6)}}}});
+        Config::Object{{"class_name", "Constant"}, {"config", Config::Object{{"value", first}}}});
     channels_ = reader.integer("projection_dim", 1);
   }
 
@@ -43,7 +51,7 @@ class CustomScaleLayer final : public Layer {
   static constexpr std::string_view kClassName = "CustomScaleLayer";
 
   explicit CustomScaleLayer(ConfigReader& reader) : Layer(reader) {
-    scale_ = reader.number("scale", 1.0);
+    scale_ = read_number(reader, "scale");
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {

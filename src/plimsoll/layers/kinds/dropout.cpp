@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/format.h"
 #include "layers/kinds/all_layers.h"
@@ -15,16 +16,21 @@
 namespace plimsoll::layers {
 namespace {
 
+double read_rate(ConfigReader& reader, std::string_view key) {
+  const std::optional<double> rate = reader.optional_number(key);
+  if (!rate || !(*rate >= 0 && *rate < 1)) {
+    reader.refuse(key, "0 to below 1", rate ? Config(*rate).to_json() : "none");
+  }
+  return *rate;
+}
+
 class Dropping : public Layer {
  public:
   bool elementwise() const override { return noise_shape_.is_null(); }
 
  protected:
   explicit Dropping(ConfigReader& reader) : Layer(reader) {
-    rate_ = reader.number("rate", 0.0);
-    if (!(rate_ >= 0 && rate_ < 1)) {
-      reader.refuse("rate", "0 to below 1", reader.value("rate", 0.0).to_json());
-    }
+    rate_ = read_rate(reader, "rate");
     const Config seed = reader.value("seed", Config());
     if (!seed.is_null() && !seed.is_int()) {
       reader.refuse("seed", "an integer or null", seed.to_json());
@@ -144,11 +150,7 @@ class StochasticDepth final : public Layer {
   static constexpr std::string_view kClassName = "StochasticDepth";
 
   explicit StochasticDepth(ConfigReader& reader) : Layer(reader) {
-    rate_ = reader.number("drop_path_rate", 0.0);
-    if (!(rate_ >= 0 && rate_ < 1)) {
-      reader.refuse("drop_path_rate", "0 to below 1",
-                    reader.value("drop_path_rate", 0.0).to_json());
-    }
+    rate_ = read_rate(reader, "drop_path_rate");
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {

@@ -1,4 +1,5 @@
-// CategoryEncoding and Discretization: whole numbers, or bins of numbers, as rows of classes.
+// CategoryEncoding and Discretization: whole numbers, or bins of numbers, as rows of classes;
+// HashedCrossing: a bin for several whole numbers together.
 
 #include "base/format.h"
 #include "layers/kinds/all_layers.h"
@@ -107,6 +108,65 @@ class Discretization final : public Layer {
   std::string mode_;
 };
 
+// The numbers' hash, as tf.sparse.cross_hashed has it, over the bins.
+class HashedCrossing final : public Layer {
+ public:
+  static constexpr std::string_view kClassName = "HashedCrossing";
+
+  explicit HashedCrossing(ConfigReader& reader) : Layer(kClassName, reader.text("name")) {
+    reader.value("trainable", true);
+    bins_ = reader.integer("num_bins", 1);
+    if (bins_ > kMostClasses) {
+      reader.refuse("num_bins", fmt::format("at most {}", kMostClasses), std::to_string(bins_));
+    }
+    mode_ = reader.choice("output_mode", "int", {"int", "one_hot"});
+    reader.refuse_unless_empty("sparse", "Encode into dense rows.");
+    // Of numbers of bins it is their type, which no other layer has.
+    const Config policy = reader.value("dtype", mode_ == "int" ? "int64" : "float32");
+    const Config* inner = policy.is_object() ? policy.find("config") : nullptr;
+    const Config* name = policy.is_string() ? &policy : inner ? inner->find("name") : nullptr;
+    const std::string expected = mode_ == "int" ? "int32, int64 or float32" : "float32";
+    if (name == nullptr || !name->is_string() ||
+        expected.find(name->as_string()) == std::string::npos) {
+      reader.refuse("dtype", expected, policy.to_json());
+    }
+    dtype_ = parse_dtype(name->as_string());
+  }
+
+  std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
+    constexpr double kFirst = 0xDECAFCAFFE;
+    if (inputs.size() < 2) {
+      refuse("two inputs or more", std::to_string(inputs.size()), "Call it on a list.");
+    }
+    const auto everywhere = [&](double number) {
+      const ValueId one = context.constant({DType::kInt64, {1}, {number}});
+      return over_batch(context, one, context.type(inputs[0]).shape);
+    };
+    const Shape first = context.type(inputs[0]).shape;
+    ValueId hash = everywhere(kFirst);
+    for (const ValueId x : inputs) {
+      const ValueType& type = context.type(x);
+      if (!is_integer(type.dtype)) {
+        refuse("integers", std::string(to_string(type.dtype)), "Cast them to int64 first.");
+      }
+      if (type.shape != first || first.rank() > 2 || (first.rank() == 2 && first[1].count != 1)) {
+        refuse("one number for each sample", to_string(type.shape), "Check the inputs' shapes.");
+      }
+      hash = context.emit("integer_pair", {hash, as_dtype(context, x, DType::kInt64)},
+                          {{"kind", "hash"}});
+    }
+    const ValueId bin = context.emit("integer_pair", {hash, everywhere(static_cast<double>(bins_))},
+                                     {{"kind", "unsigned_remainder"}});
+    if (mode_ == "int") return {as_dtype(context, bin, dtype_)};
+    return {encoded(context, bin, mode_, bins_, ValueId())};
+  }
+
+ private:
+  int64_t bins_ = 1;
+  std::string mode_;
+  DType dtype_ = DType::kInt64;
+};
+
 }  // namespace
 
 std::shared_ptr<const Layer> make_category_encoding(const Config& config) {
@@ -114,6 +174,9 @@ std::shared_ptr<const Layer> make_category_encoding(const Config& config) {
 }
 std::shared_ptr<const Layer> make_discretization(const Config& config) {
   return construct_layer<Discretization>(config);
+}
+std::shared_ptr<const Layer> make_hashed_crossing(const Config& config) {
+  return construct_layer<HashedCrossing>(config);
 }
 
 }  // namespace plimsoll::layers

@@ -89,6 +89,7 @@ constexpr std::array kLayers = {
     Entry{"GroupQueryAttention",
           make_grouped_query_attention,
           {.masks = kPasses, .calls = kWithMore, .code_name = "GroupedQueryAttention"}},
+    Entry{"HashedCrossing", make_hashed_crossing, {.says_trainable = false}},
     Entry{"Hashing", make_hashing, kLooksUp},
     Entry{"Identity", make_identity, {.masks = kPasses}},
     Entry{"InputLayer", make_input_layer},
@@ -191,9 +192,9 @@ constexpr std::array kRefusals = {
 };
 
 // Keras's own, of any version, of which there is no more to say.
-constexpr std::array<std::string_view, 8> kNotTrained = {
-    "GRUCell",        "LSTMCell", "SimpleRNNCell",       "StackedRNNCells",
-    "HashedCrossing", "AugMix",   "MaxNumBoundingBoxes", "Pipeline",
+constexpr std::array<std::string_view, 7> kNotTrained = {
+    "GRUCell",  "LSTMCell", "SimpleRNNCell", "StackedRNNCells", "AugMix", "MaxNumBoundingBoxes",
+    "Pipeline",
 };
 
 std::string layer_name(const Config& config) {

@@ -124,7 +124,8 @@ constexpr std::array<std::string_view, 15> kOthers = {
 constexpr std::string_view kWhere = "Where";
 constexpr std::string_view kZerosLike = "ZerosLike";
 // What any of them may have for an option.
-constexpr const char* kOptions[] = {"alpha",
+constexpr const char* kOptions[] = {"N",
+                                    "alpha",
                                     "approximate",
                                     "attn_logits_soft_cap",
                                     "axes",
@@ -150,6 +151,8 @@ constexpr const char* kOptions[] = {"alpha",
                                     "equal_nan",
                                     "fft_length",
                                     "from_logits",
+                                    "full_matrices",
+                                    "increasing",
                                     "indices_or_sections",
                                     "invert",
                                     "is_causal",
@@ -197,10 +200,9 @@ constexpr const char* kOptions[] = {"alpha",
                                     "x_max",
                                     "x_min"};
 // What says nothing here, and may stand in a file: whether NumPy may count on sorted or distinct
-// numbers, whether replicas wait for each other, which of several kernels is preferred, how many
-// singular vectors there are.
-constexpr const char* kIgnored[] = {"assume_unique", "flash_attention", "full_matrices",
-                                    "num",           "sorted",          "synchronized"};
+// numbers, whether replicas wait for each other, which of several kernels is preferred.
+constexpr const char* kIgnored[] = {"assume_unique", "flash_attention", "num", "sorted",
+                                    "synchronized"};
 // None of Keras's: a value, and the mask that a caller gave for it
 // (formats/keras/keras_tree_expand.cpp).
 constexpr std::string_view kWithMask = "WithMask";

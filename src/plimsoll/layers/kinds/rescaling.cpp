@@ -14,7 +14,7 @@ class Rescaling final : public Layer {
   static constexpr std::string_view kClassName = "Rescaling";
 
   explicit Rescaling(ConfigReader& reader) : Layer(reader) {
-    scale_ = read_numbers(reader, "scale", 1.0);
+    scale_ = read_numbers(reader, "scale", Config());
     offset_ = read_numbers(reader, "offset", 0.0);
   }
 
@@ -42,7 +42,7 @@ class Rescaling final : public Layer {
 
  private:
   static std::vector<double> read_numbers(ConfigReader& reader, std::string_view key,
-                                          double fallback) {
+                                          const Config& fallback) {
     constexpr size_t kMostChannels = 64;
     const Config given = reader.value(key, fallback);
     const std::string expected = "a number, or a list of up to 64 numbers, one a channel";

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backend/reference/matrix_loops.h"
+#include "backend/reference/matrix/reflections.h"
 
 namespace plimsoll::backend::reference {
 namespace {
@@ -188,40 +188,12 @@ Bytes qr_scratch(const Problem& problem) {
   return Bytes(8) * (2 * a[1].count * a[2].count + a[2].count);
 }
 
-// Makes the matrix a triangle, and below it the vectors of the reflections, whose first element is
-// 1: H = I − factor v vᵀ.
+// Makes the matrix a triangle, and below it the vectors of the reflections.
 void reflect(const Matrix& a, double* factors) {
   for (int64_t k = 0; k < a.columns; ++k) {
-    double below = 0;
-    for (int64_t i = k + 1; i < a.rows; ++i) below += square(a.at(i, k));
-    factors[k] = 0;
-    if (below <= std::numeric_limits<double>::min()) continue;
-    const double head = a.at(k, k);
-    const double length = std::sqrt(square(head) + below);
-    const double diagonal = head >= 0 ? -length : length;
-    factors[k] = (diagonal - head) / diagonal;
-    for (int64_t i = k + 1; i < a.rows; ++i) a.at(i, k) /= head - diagonal;
-    a.at(k, k) = diagonal;
-    for (int64_t j = k + 1; j < a.columns; ++j) {
-      double sum = a.at(k, j);
-      for (int64_t i = k + 1; i < a.rows; ++i) sum += a.at(i, k) * a.at(i, j);
-      a.at(k, j) -= factors[k] * sum;
-      for (int64_t i = k + 1; i < a.rows; ++i) a.at(i, j) -= factors[k] * sum * a.at(i, k);
-    }
-  }
-}
-
-// The first columns of the product of the reflections.
-void multiply_reflections(const Matrix& a, const double* factors, const Matrix& q) {
-  std::fill_n(q.numbers, q.rows * q.columns, 0.0);
-  for (int64_t i = 0; i < q.columns; ++i) q.at(i, i) = 1;
-  for (int64_t k = a.columns - 1; k >= 0; --k) {
-    for (int64_t j = k; j < q.columns; ++j) {
-      double sum = q.at(k, j);
-      for (int64_t i = k + 1; i < a.rows; ++i) sum += a.at(i, k) * q.at(i, j);
-      q.at(k, j) -= factors[k] * sum;
-      for (int64_t i = k + 1; i < a.rows; ++i) q.at(i, j) -= factors[k] * sum * a.at(i, k);
-    }
+    factors[k] = reflect_column(a, k, k);
+    if (factors[k] == 0) continue;
+    for (int64_t j = k + 1; j < a.columns; ++j) reflect_by(a, k, factors[k], a, j);
   }
 }
 

@@ -163,21 +163,6 @@ std::unique_ptr<Kernel> make_pseudo_inverse(const Problem& problem) {
       });
 }
 
-// y = a b, each transposed where it says so.
-void multiply(const Matrix& a, bool transposed_a, const Matrix& b, bool transposed_b,
-              const Matrix& y) {
-  const int64_t steps = transposed_a ? a.rows : a.columns;
-  for (int64_t i = 0; i < y.rows; ++i) {
-    for (int64_t j = 0; j < y.columns; ++j) {
-      double sum = 0;
-      for (int64_t k = 0; k < steps; ++k) {
-        sum += (transposed_a ? a.at(k, i) : a.at(i, k)) * (transposed_b ? b.at(j, k) : b.at(k, j));
-      }
-      y.at(i, j) = sum;
-    }
-  }
-}
-
 // Six matrices as large as A, and a small square one.
 Bytes inverse_grad_scratch(const Problem& problem) {
   const Shape& a = problem.inputs[1].shape;

@@ -16,7 +16,7 @@ class AveragePooling final : public Layer {
                                                                  : "AveragePooling3D";
 
   explicit AveragePooling(ConfigReader& reader)
-      : Layer(reader), options_(read_pooling_options(reader, kSpatial)) {}
+      : Layer(reader), options_(read_pooling_options(reader, kSpatial, false)) {}
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     one_input(context, inputs, kSpatial + 2);

@@ -17,7 +17,7 @@ class MaxPooling final : public Layer {
                                                                  : "MaxPooling3D";
 
   explicit MaxPooling(ConfigReader& reader)
-      : Layer(reader), options_(read_pooling_options(reader, kSpatial)) {}
+      : Layer(reader), options_(read_pooling_options(reader, kSpatial, true)) {}
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     one_input(context, inputs, kSpatial + 2);

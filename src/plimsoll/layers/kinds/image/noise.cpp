@@ -2,6 +2,7 @@
 // and evaluation leaves alone.
 
 #include <cmath>
+#include <optional>
 
 #include "layers/kinds/all_layers.h"
 #include "layers/kinds/image/image_options.h"
@@ -11,9 +12,11 @@ namespace plimsoll::layers {
 namespace {
 
 double read_rate(ConfigReader& reader) {
-  const double rate = reader.number("rate", 0.0);
-  if (!(rate >= 0 && rate < 1)) reader.refuse("rate", "0 to below 1", std::to_string(rate));
-  return rate;
+  const std::optional<double> rate = reader.optional_number("rate");
+  if (!rate || !(*rate >= 0 && *rate < 1)) {
+    reader.refuse("rate", "0 to below 1", rate ? Config(*rate).to_json() : "none");
+  }
+  return *rate;
 }
 
 class GaussianNoise final : public Layer {
@@ -21,8 +24,11 @@ class GaussianNoise final : public Layer {
   static constexpr std::string_view kClassName = "GaussianNoise";
 
   explicit GaussianNoise(ConfigReader& reader) : Layer(reader) {
-    stddev_ = reader.number("stddev", 0.0);
-    if (!(stddev_ >= 0)) reader.refuse("stddev", "0 or more", std::to_string(stddev_));
+    const std::optional<double> deviation = reader.optional_number("stddev");
+    if (!deviation || !(*deviation >= 0)) {
+      reader.refuse("stddev", "0 or more", deviation ? Config(*deviation).to_json() : "none");
+    }
+    stddev_ = *deviation;
     read_seed(reader);
   }
 

@@ -2,10 +2,11 @@
 
 namespace plimsoll::layers {
 
-PoolingOptions read_pooling_options(ConfigReader& reader, int spatial) {
+PoolingOptions read_pooling_options(ConfigReader& reader, int spatial, bool has_size) {
   PoolingOptions options;
-  options.pool_size =
-      reader.sizes("pool_size", std::vector<int64_t>(static_cast<size_t>(spatial), 2), 1);
+  const auto count = static_cast<size_t>(spatial);
+  options.pool_size = has_size ? reader.sizes("pool_size", std::vector<int64_t>(count, 2), 1)
+                               : reader.sizes("pool_size", count, 1);
   options.padding = reader.choice("padding", "valid", {"valid", "same"});
   options.strides = reader.sizes("strides", options.pool_size, 1);
   options.channels_first = reader.channels_first();

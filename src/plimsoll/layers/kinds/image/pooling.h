@@ -15,7 +15,8 @@ struct PoolingOptions {
 };
 
 // Reads pool_size, padding, strides (default: the window) and data_format, in Keras's order.
-PoolingOptions read_pooling_options(ConfigReader& reader, int spatial);
+// `has_size`: Keras has a default for pool_size.
+PoolingOptions read_pooling_options(ConfigReader& reader, int spatial, bool has_size);
 
 // Attributes of a pooling node on an image or a volume.
 Attributes pooling_attributes(const PoolingOptions& options, const Shape& image);

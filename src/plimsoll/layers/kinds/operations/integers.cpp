@@ -1,6 +1,7 @@
 // Bits, and divisors and multiples that integers have in common. Values of another integer type are
 // taken to the wider one of the two; of bools the bits are what is true.
 
+#include <algorithm>
 #include <array>
 
 #include "base/format.h"
@@ -97,6 +98,45 @@ Values inverted(const OperationCall& call) {
   return {context.emit("integer_pair", {x, all}, {{"kind", "bit_xor"}})};
 }
 
+// The same bytes as another type's numbers.
+Values viewed(const OperationCall& call) {
+  LayerContext& context = call.context();
+  const Config& given = call.option("dtype");
+  const ValueId x = call.only();
+  if (given.is_null()) return {x};
+  const DType to = parse_dtype(given.as_string());
+  const Shape& shape = context.type(x).shape;
+  if (shape.rank() < 2) {
+    call.refuse("several numbers for each sample", to_string(shape), "Reshape them first.");
+  }
+  return {context.emit("bitcast", {x}, {{"dtype", std::string(to_string(to))}})};
+}
+
+// Places along each of some axes from numbers of places. Keras goes through the axes from the last
+// one for one number a sample, and from the first one for several.
+Values unraveled(const OperationCall& call) {
+  LayerContext& context = call.context();
+  ValueId rest = call.only();
+  const DType dtype = dtype_of(call, rest);
+  std::vector<int64_t> shape = call.integers("shape");
+  if (shape.empty() || *std::ranges::min_element(shape) < 1) {
+    call.refuse("a shape", call.option("shape").to_json());
+  }
+  const bool single = context.type(rest).shape.rank() == 1;
+  if (single) std::ranges::reverse(shape);
+  Values places;
+  for (const int64_t extent : shape) {
+    const ValueId by = whole_number(context, rest, dtype, static_cast<double>(extent));
+    const auto divided = [&](std::string_view kind) {
+      return context.emit("integer_pair", {rest, by}, {{"kind", std::string(kind)}});
+    };
+    places.push_back(divided("floor_remainder"));
+    rest = divided("floor_quotient");
+  }
+  std::ranges::reverse(places);
+  return places;
+}
+
 constexpr OperationRow kRows[] = {
     {"BitwiseAnd", pair},
     {"BitwiseInvert", inverted},
@@ -109,6 +149,8 @@ constexpr OperationRow kRows[] = {
     {"Lcm", pair},
     {"LeftShift", pair},
     {"RightShift", pair},
+    {"UnravelIndex", unraveled},
+    {"View", viewed},
 };
 
 }  // namespace

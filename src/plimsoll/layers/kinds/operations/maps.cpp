@@ -1,5 +1,6 @@
 // Operators that work element by element and are no single function (operation.cpp has those).
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -51,6 +52,36 @@ Values binary(const OperationCall& call) {
   }
   const Pair pair = two_reals(call);
   return {call.context().emit("binary", {pair.left, pair.right}, {{"kind", std::string(kind)}})};
+}
+
+// Keras takes the next number of float64, which float32 rounds back: the first number itself, and
+// none where either is none.
+Values next_after(const OperationCall& call) {
+  LayerContext& context = call.context();
+  const Pair pair = two_reals(call);
+  return {chosen(context, is_nan(context, pair.right), pair.right, pair.left)};
+}
+
+// Powers of each number from 0 to N − 1 on a new last axis, or from N − 1 to 0.
+Values powers(const OperationCall& call) {
+  LayerContext& context = call.context();
+  constexpr int64_t kMost = 1024;
+  if (call.option("N").is_null()) {
+    call.refuse("N", "none", "Without it Keras has as many columns as the batch has samples.");
+  }
+  const int64_t count = call.integer("N", 1, kMost);
+  const ValueId x = call.only_real();
+  std::vector<int64_t> dims = dims_of(context, x);
+  dims.push_back(1);
+  const ValueId column = reshaped(context, x, dims);
+  Values columns = {filled_like(context, column, 1)};
+  while (std::ssize(columns) < count) {
+    columns.push_back(columns.size() == 1 ? column
+                                          : context.emit("multiply", {columns.back(), column}));
+  }
+  if (!call.flag("increasing")) std::ranges::reverse(columns);
+  if (count == 1) return columns;
+  return {context.emit("concat", columns, {{"axis", static_cast<int64_t>(dims.size())}})};
 }
 
 Values divide_no_nan(const OperationCall& call) {
@@ -345,12 +376,14 @@ constexpr OperationRow kRows[] = {
     {"Logaddexp2", binary},
     {"Mod", binary},
     {"NanToNum", nan_to_num},
+    {"Nextafter", next_after},
     {"Rad2deg", scaled_only},
     {"Real", of_complex},
     {"Round", round_to},
     {"SearchSorted", digitize},
     {"Select", select_first},
     {"StopGradient", stopped},
+    {"Vander", powers},
 };
 
 }  // namespace

@@ -82,21 +82,28 @@ Values inverse(const OperationCall& call) {
   return {call.context().emit("inverse", {square(call, call.only_real())})};
 }
 
+// Q and R; of a matrix that is wider than high the first columns have them, and R goes on with Qᵀ
+// times the others.
 Values factors(const OperationCall& call) {
   LayerContext& context = call.context();
   const ValueId x = call.only_real();
   const Dims dims = dims_of(context, x);
   const Config& mode = call.option("mode");
   const bool complete = mode.is_string() && mode.as_string() == "complete";
-  if (dims.size() != 2 || dims[0] < dims[1]) {
-    call.refuse("a matrix for each sample, as high as wide or higher",
-                to_string(context.type(x).shape), "Take the factors of its transpose.");
+  if (dims.size() != 2) {
+    call.refuse("a matrix for each sample", to_string(context.type(x).shape),
+                "Reshape the values to (batch, m, n).");
   }
-  if (complete && dims[0] != dims[1]) {
+  if (complete && dims[0] > dims[1]) {
     call.refuse("mode reduced of a matrix that is higher than wide", "complete",
                 "Further columns of Q have no gradient.");
   }
-  return context.emit_all("qr", {x});
+  if (dims[0] >= dims[1]) return context.emit_all("qr", {x});
+  const Values first = context.emit_all("qr", {sliced(context, x, 2, 0, dims[0])});
+  const ValueId rest =
+      context.emit("batch_matmul", {first[0], sliced(context, x, 2, dims[0], dims[1] - dims[0])},
+                   {{"transpose_left", true}, {"transpose_right", false}});
+  return {first[0], context.emit("concat", {first[1], rest}, {{"axis", 2}})};
 }
 
 Values solve(const OperationCall& call) {
@@ -142,14 +149,36 @@ Values pseudo_inverse(const OperationCall& call) {
   return {call.context().emit("pseudo_inverse", {a.value}, {{"rcond", rcond}})};
 }
 
-// Its vectors have signs that other libraries choose otherwise.
+// Above that many columns TensorFlow divides the work, and signs come out by how it did.
+constexpr int64_t kMostVectors = 15;
+
+// Values alone, or U, values and Vᵀ.
 Values singular_values(const OperationCall& call) {
+  LayerContext& context = call.context();
+  const Rectangle a = rectangle(call);
   const Config& vectors = call.option("compute_uv");
-  if (!vectors.is_bool() || vectors.as_bool()) {
-    call.refuse("compute_uv=False", "singular vectors",
-                "Their signs, and all of equal values, are another library's choice.");
+  if (vectors.is_bool() && !vectors.as_bool()) {
+    return {context.emit("singular_values", {a.value})};
   }
-  return {call.context().emit("singular_values", {rectangle(call).value})};
+  const Dims dims = dims_of(context, a.value);
+  if (dims[1] > kMostVectors) {
+    call.refuse(fmt::format("at most {} columns of a matrix with singular vectors", kMostVectors),
+                std::to_string(dims[1]),
+                "The signs of more are told by how another library divides the work. "
+                "compute_uv=False asks for the values alone.");
+  }
+  const Config& full = call.option("full_matrices");
+  if (dims[0] != dims[1] && !(full.is_bool() && !full.as_bool())) {
+    call.refuse("full_matrices=False of a matrix that is not square",
+                to_string(context.type(a.value).shape), "Further vectors are any that there are.");
+  }
+  Values found = context.emit_all("singular_vectors", {a.value});
+  found[2] = transposed(context, found[2]);
+  return found;
+}
+
+Values eigenvectors(const OperationCall& call) {
+  return call.context().emit_all("eigenvectors", {square(call, call.only_real())});
 }
 
 // How many singular values are above a bound: Keras's, or as TensorFlow has it a part of the
@@ -174,6 +203,7 @@ constexpr OperationRow kRows[] = {
     {"Cholesky", cholesky},
     {"CholeskyInverse", cholesky_inverse},
     {"Det", determinant},
+    {"Eigh", eigenvectors},
     {"Inv", inverse},
     {"Logdet", log_of_definite},
     {"MatrixRank", rank},
