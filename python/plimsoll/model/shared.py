@@ -83,6 +83,15 @@ def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
     return np.ascontiguousarray(array).reshape(-1).view("uint8").data
 
 
+def _plain(value: Any) -> Any:
+    """Of an array, or a number of NumPy's or a framework's; else its text."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        return str(value)
+    return str(value) if array.dtype == object else array.tolist()
+
+
 def _sampled(arrays: list[np.ndarray[Any, Any]], check: int) -> int:
     for array in arrays:
         flat = _bytes_of(array)
@@ -101,9 +110,9 @@ class Shared:
         self._marks: list[int] | None = None  # of all variables, before callbacks are called
 
     def first(self, own: Any) -> Any:
-        """What the first rank says, on all."""
-        text = pickle.dumps(own) if self.leads else b""
-        return pickle.loads(self._shared(text))
+        """What the first rank says, on all: numbers, texts, lists and dictionaries of them."""
+        text = json.dumps(own, default=_plain).encode() if self.leads else b""
+        return json.loads(self._shared(text))
 
     def _shared(self, own: bytes) -> bytes:
         held: bytes = guarded(lambda: self.group.share(own))
