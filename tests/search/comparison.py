@@ -253,9 +253,7 @@ def amplification(recipe: Recipe) -> float:
     return max([1.0, *(epsilon**-0.5 for epsilon in smallest if epsilon > 0)])
 
 
-def judged(
-    part: Part, exact: np.ndarray, others: list[np.ndarray], amplified: float = 1.0
-) -> bool:
+def judged(part: Part, exact: np.ndarray, others: list[np.ndarray], amplified: float = 1.0) -> bool:
     """Whether a part that is not plainly equal is within what Keras's rounding makes of it."""
     exact = np.asarray(exact, "float64")
     if not np.all(np.isfinite(exact)) or not np.all(np.isfinite(part.keras)):
@@ -338,8 +336,9 @@ def judge(recipe: Recipe, suspects: list[Part], ours: Run, start: list[np.ndarra
             and part.error(exact[part.name])
             <= most_drift(recipe, len(ours.losses), np.size(part.ours))
         )
-        and not judged(part, exact.get(part.name, part.keras), [run[part.name] for run in nudged],
-                       amplified)
+        and not judged(
+            part, exact.get(part.name, part.keras), [run[part.name] for run in nudged], amplified
+        )
     ]
     if not wrong:
         return Verdict("equal", "within rounding")

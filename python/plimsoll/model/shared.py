@@ -9,8 +9,8 @@ Other calls are done by each rank by itself.
 from __future__ import annotations
 
 import atexit
+import json
 import os
-import pickle
 import sys
 import threading
 import zlib
