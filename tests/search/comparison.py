@@ -247,7 +247,7 @@ def amplification(recipe: Recipe) -> float:
 
     Their difference from their mean is divided by at least the root of epsilon.
     """
-    smallest = [node["config"].get("epsilon", 1e-3) for node in recipe["nodes"]
+    smallest = [node.get("config", {}).get("epsilon", 1e-3) for node in recipe["nodes"]
                 if node["layer"] in ("BatchNormalization", "LayerNormalization",
                                      "GroupNormalization")]  # fmt: skip
     return max([1.0, *(epsilon**-0.5 for epsilon in smallest if epsilon > 0)])
