@@ -197,7 +197,9 @@ class Forward final : Heads<T> {
       }
       if (!this->wanted(1)) return;
       for (int64_t t = 0; t < this->queries_; ++t) {
-        std::copy_n(stats_of(t), 2, this->out(1, b, t, h));
+        T* const kept = this->out(1, b, t, h);
+        kept[0] = stats_of(t)[0];
+        kept[1] = T(1) + stats_of(t)[1];
       }
     });
   }
@@ -216,14 +218,21 @@ class Forward final : Heads<T> {
     T* const stats = stats_of(t);
     T most = start ? score[0] : stats[0];
     for (int64_t s = 0; s < count; ++s) most = std::max(most, score[s]);
-    const T before = start ? T(0) : stats[1] * std::exp(stats[0] - most);
-    T sum = before;
+    // The largest is counted apart, so that what is small beside it adds up.
+    const bool raised = start || most > stats[0];
+    T rest = start ? T(0) : stats[1];
+    if (raised && !start) rest = (rest + T(1)) * std::exp(stats[0] - most);
+    const T before = start ? T(0) : raised ? rest : rest + T(1);
+    T largest = raised ? T(-1) : T(0);
     for (int64_t s = 0; s < count; ++s) {
+      const bool is_largest = score[s] == most;
       score[s] = std::exp(score[s] - most);
-      sum += score[s];
+      (is_largest ? largest : rest) += score[s];
     }
+    rest += largest;
     stats[0] = most;
-    stats[1] = sum;
+    stats[1] = rest;
+    const T sum = T(1) + rest;
     if (!this->wanted(0)) return;
     T* const out = this->out(0, b, t, h);
     // The mean of the values in double: gradients need Σ d out · out as exactly as it can be had.
@@ -251,8 +260,8 @@ class Backward : protected Heads<T> {
  protected:
   // probability[s] of the tile, and into `gradient` that of scale · score. Both tiles are
   // transposed: keys of width_ columns, values after them.
-  // Where one key has all of a row, so that its probability is 1, the gradient of its score is what
-  // rounding leaves of dot − dot: 0 is nearer.
+  // Beside a probability of 1 all others are 2⁻²⁴ together at most, and the gradient is nearer to 0
+  // than to what rounding leaves of dot − dot.
   void score_gradient(int64_t b, int64_t h, int64_t t, int64_t first, int64_t count, const T* keys,
                       const T* values, T* probability, T* gradient) {
     const auto& at = this->facts_.operands;

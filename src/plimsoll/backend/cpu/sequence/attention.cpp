@@ -25,6 +25,8 @@ constexpr double kProductsWorthATeam = 2e5;
 // Heads with fewer pairs than a tile are the reference's business: it sums values in double, which
 // shows where the gradient of a bias of the keys is nothing but what rounding leaves.
 constexpr int64_t kLeastPairs = kTile * kTile;
+// Their numbers are floats beside other numbers of a query.
+constexpr int64_t kMostKeys = 1 << 24;
 
 enum class Pass : uint8_t { kForward, kQueries, kKeys };
 
@@ -52,8 +54,9 @@ struct AttentionFacts {
 };
 
 // Places in one part's scratch, in floats: two transposed tiles, two tiles of pairs, two of sums,
-// three rows of stats; then what is seen, and factors of dropout.
+// five rows of stats and two of those before; then what is seen, and factors of dropout.
 struct Places {
+  static constexpr int64_t kStats = 7;
   float* lanes_a;  // (width, kTile)
   float* lanes_b;  // (values, kTile)
   float* scores;
@@ -65,7 +68,7 @@ struct Places {
   uint8_t* seen;
 
   static int64_t floats(const AttentionFacts& f) {
-    return 2 * kTile * (f.width + f.values) + 2 * kTile * kTile + 3 * kTile +
+    return 2 * kTile * (f.width + f.values) + 2 * kTile * kTile + kStats * kTile +
            (f.rate > 0 ? kTile * kTile : 0) + kTile * kTile / kFloat;
   }
   Places(const AttentionFacts& f, std::byte* scratch) {
@@ -76,10 +79,14 @@ struct Places {
     sums_a = gradient + kTile * kTile;
     sums_b = sums_a + kTile * f.width;
     stats = sums_b + kTile * f.values;
-    factors = stats + 3 * kTile;
+    factors = stats + kStats * kTile;
     seen = reinterpret_cast<uint8_t*>(factors + (f.rate > 0 ? kTile * kTile : 0));
   }
-  QueryStats query_stats() const { return {stats, stats + kTile, stats + 2 * kTile}; }
+  QueryStats query_stats() const {
+    return {stats, stats + kTile, stats + 2 * kTile, stats + 3 * kTile, stats + 4 * kTile};
+  }
+  float* keys_before() const { return stats + 5 * kTile; }
+  float* shares_before() const { return stats + 6 * kTile; }
 };
 
 // Rows of one operand for one head of one sample.
@@ -134,20 +141,29 @@ class Head {
     transpose_tile(q_, first, count, facts_.width, at_.lanes_a);
     const QueryStats stats = at_.query_stats();
     std::fill_n(stats.most, kTile, std::numeric_limits<float>::lowest());
-    std::fill_n(stats.sum, kTile, 0.0f);
+    std::fill_n(stats.rest, kTile, -1.0f);  // not even a largest one
+    std::fill_n(stats.key, kTile, -1.0f);
+    std::fill_n(at_.sums_b, kTile * facts_.values, 0.0f);
     for (int64_t key = 0; key < keys_; key += kTile) {
       const int64_t rows = std::min(kTile, keys_ - key);
       if (hidden(first, count, key)) break;
-      const ScoreTile scores = multiply_scores(k_, key, rows, first, count, true);
+      ScoreTile scores = multiply_scores(k_, key, rows, first, count, true);
+      scores.first_key = key;
+      std::copy_n(stats.key, 2 * kTile, at_.keys_before());  // and shares
       facts_.run.merge(scores, stats);
+      for (int64_t t = 0; t < count; ++t) {
+        if (stats.key[t] != at_.keys_before()[t])
+          add_largest(t, at_.keys_before(), at_.shares_before());
+      }
       if (key > 0) facts_.run.rescale(at_.sums_b, stats.keep, count, facts_.values);
       facts_.multiply({count, rows, facts_.values, at_.scores, 1, kTile, v_.at(key), v_.step,
-                       at_.sums_b, facts_.values, key > 0});
+                       at_.sums_b, facts_.values, true});
     }
+    for (int64_t t = 0; t < count; ++t) add_largest(t, stats.key, stats.share);
     if (call_.outputs[0].data != nullptr) {
       const HeadRows out = head_rows(call_.outputs[0], b_, h_);
       for (int64_t t = 0; t < count; ++t) {
-        facts_.run.divide(at_.sums_b + t * facts_.values, stats.sum[t], facts_.values,
+        facts_.run.divide(at_.sums_b + t * facts_.values, 1.0f + stats.rest[t], facts_.values,
                           out.at(first + t));
       }
     }
@@ -155,7 +171,7 @@ class Head {
     const HeadRows kept = head_rows(call_.outputs[1], b_, h_);
     for (int64_t t = 0; t < count; ++t) {
       kept.at(first + t)[0] = stats.most[t];
-      kept.at(first + t)[1] = stats.sum[t];
+      kept.at(first + t)[1] = 1.0f + stats.rest[t];
     }
   }
 
@@ -205,6 +221,14 @@ class Head {
   }
 
  private:
+  // The value of the key that has the largest score of a query, which is in no product.
+  void add_largest(int64_t t, const float* keys, const float* shares) {
+    if (keys[t] < 0) return;
+    const float* from = v_.at(static_cast<int64_t>(keys[t]));
+    float* to = at_.sums_b + t * facts_.values;
+    for (int64_t c = 0; c < facts_.values; ++c) to[c] += shares[t] * from[c];
+  }
+
   int64_t begin(int axis) const { return axis < 0 ? 0 : call_.begin[static_cast<size_t>(axis)]; }
 
   // Whether no query of a tile sees a key of one that begins at `key`.
@@ -282,7 +306,7 @@ class Head {
     const HeadRows dots = head_rows(dot, b_, h_);
     for (int64_t t = 0; t < count; ++t) {
       stats.most[t] = kept.at(first + t)[0];
-      stats.sum[t] = 1.0f / kept.at(first + t)[1];
+      stats.rest[t] = 1.0f / kept.at(first + t)[1];
       stats.keep[t] = *dots.at(first + t);
     }
   }
@@ -367,6 +391,7 @@ CpuKernel make_pass(const NodeFacts& facts, const CpuOptions& options) {
   f.all_queries = facts.inputs[0].shape[1].count;
   f.all_keys = facts.inputs[1].shape[1].count;
   if (f.all_queries * f.all_keys < kLeastPairs) return {};
+  if (f.all_keys > kMostKeys) return {};
   f.width = facts.inputs[0].shape[3].count;
   f.values = facts.inputs[2].shape[3].count;
   f.batch_axis = graph::find_axis(facts.axes, graph::kBatchAxis);

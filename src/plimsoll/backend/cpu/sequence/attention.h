@@ -22,17 +22,23 @@ struct ScoreTile {
   const uint8_t* seen = nullptr;   // (rows, kTile); null: every pair counts
   const float* factors = nullptr;  // (rows, kTile) of dropout; null: none
   float* scores = nullptr;         // (rows, kTile): products, in the end probabilities
+  int64_t first_key = 0;           // forward: the key of the first row
 };
 
-// What a query has met so far, or its numbers in the backward direction.
+// What a query has met so far, or its numbers in the backward direction. The key of the largest
+// score is counted apart, and so is its value: what is small beside it adds up.
 struct QueryStats {
   float* most = nullptr;  // the largest score
-  float* sum = nullptr;   // Σ exp(score − largest); its inverse in the backward direction
-  float* keep = nullptr;  // forward: what earlier sums are to be multiplied by; backward: the dot
+  // Σ exp(score − largest) without the largest itself; backward: the inverse of the whole sum.
+  float* rest = nullptr;
+  float* keep = nullptr;   // forward: what earlier sums are to be multiplied by; backward: the dot
+  float* key = nullptr;    // forward: which key has the largest, as a whole number; −1: none yet
+  float* share = nullptr;  // forward: its probability before it is divided: 1, or dropout's factor
 };
 
 struct AttentionFunctions {
-  // Merges a tile of keys into the stats; scores become exp(score − largest), dropped out.
+  // Merges a tile of keys into the stats; scores become exp(score − largest), dropped out, and 0
+  // for the key of the largest.
   void (*merge)(const ScoreTile&, const QueryStats&) = nullptr;
   // Rows of O times `keep`, one for each row.
   void (*rescale)(float* rows, const float* keep, int64_t count, int64_t width) = nullptr;

@@ -18,15 +18,28 @@ void merge_scores(const ScoreTile& t, const QueryStats& stats) {
       most = choose(score > most, score, most);
     }
     const Floats keep = exp_negative(before - most);
-    Floats sum = load(stats.sum + lane) * keep;
+    Ints pending = most > before;
+    Floats rest = load(stats.rest + lane);
+    rest = choose(pending, (rest + 1.0f) * keep, rest);
+    Floats key = load(stats.key + lane);
+    Floats share = load(stats.share + lane);
     for (int64_t row = 0; row < t.rows; ++row) {
       float* at = t.scores + row * kTile + lane;
-      const Floats e = exp_negative(load(at) - most);
-      sum += e;
-      store(at, t.factors == nullptr ? e : e * load(t.factors + row * kTile + lane));
+      const Floats score = load(at);
+      const Ints largest = pending & (score == most);
+      pending &= ~largest;
+      const Floats factor =
+          t.factors == nullptr ? broadcast(1.0f) : load(t.factors + row * kTile + lane);
+      key = choose(largest, broadcast(static_cast<float>(t.first_key + row)), key);
+      share = choose(largest, factor, share);
+      const Floats e = choose(largest, Floats{}, exp_negative(score - most));
+      rest += e;
+      store(at, e * factor);
     }
     store(stats.most + lane, most);
-    store(stats.sum + lane, sum);
+    store(stats.rest + lane, rest);
+    store(stats.key + lane, key);
+    store(stats.share + lane, share);
     store(stats.keep + lane, keep);
   }
 }
@@ -56,11 +69,12 @@ inline void score_gradient(const ScoreTile& t, const QueryStats& stats, float* g
       const int64_t at = row * kTile + lane;
       const Floats score = score_at(t, at);
       const Floats p = exp_negative(score - stat_at<kLaneStats>(stats.most, row, lane)) *
-                       stat_at<kLaneStats>(stats.sum, row, lane);
+                       stat_at<kLaneStats>(stats.rest, row, lane);
       const Floats factor = t.factors == nullptr ? broadcast(1.0f) : load(t.factors + at);
       const Floats above =
           load(gradient + at) * factor - stat_at<kLaneStats>(stats.keep, row, lane);
-      // A probability of 1 leaves rounding of dot − dot alone.
+      // Beside a probability of 1 all others are 2⁻²⁴ together at most, and the gradient is nearer
+      // to 0 than to what rounding leaves of dot − dot.
       Floats d = choose(p != 1.0f, p * above * t.scale, Floats{});
       if (t.seen != nullptr) d = choose(load_winners(t.seen + at) != 0, d, Floats{});
       store(gradient + at, d);
