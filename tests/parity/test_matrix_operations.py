@@ -4,6 +4,7 @@ What has a gradient stands behind a layer with weights and is compared by one st
 works on integers is compared number by number.
 """
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from harness import Case, assert_one_step, assert_refused, predicted
+from harness import Case, assert_one_step, assert_refused, predicted, run_plimsoll
 from keras import layers as L
 from keras import ops
 from sequence_cases import floats, functional
@@ -166,6 +167,15 @@ def test_matrices_without_full_rank(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ours, [0, 0, theirs[2], 3, theirs[4]])
 
 
+def with_dtype(model: str, layer: str, dtype: str) -> str:
+    """A model's JSON where that layer has the type by that name."""
+    tree = json.loads(model)
+    for one in tree["config"]["layers"]:
+        if one["config"].get("name") == layer:
+            one["config"]["dtype"] = dtype
+    return json.dumps(tree)
+
+
 def turned(ours: np.ndarray, theirs: np.ndarray) -> int:
     """How many columns are the other one's negative; all are equal but for that."""
     signs = np.sign(np.sum(ours * theirs, axis=1, keepdims=True))
@@ -213,6 +223,24 @@ def test_matrices_without_directions(tmp_path: Path) -> None:
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
+def test_signs_where_squares_vanish(tmp_path: Path) -> None:
+    """Float32 has no square of a number this small: Keras takes it for 0 and reflects nothing."""
+    symmetric = np.array([[[1, 0, 0], [0.5, 2, 0], [1e-20, 0.3, 3]]], "float32")
+    ours, theirs = predicted(tmp_path, lambda x: ops.eigh(x)[1], symmetric)
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    row = np.array([[[2, 1e-25, 1e-25]]], "float32")
+    for given in (row, np.swapaxes(row, 1, 2).copy()):
+        for place in range(3):
+            ours, theirs = predicted(
+                tmp_path, lambda x, at=place: ops.svd(x, full_matrices=False)[at], given
+            )
+            np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    high = np.array([[[1, 2], [1e-20, 3]]], "float32")
+    for place in range(2):
+        ours, theirs = predicted(tmp_path, lambda x, at=place: ops.qr(x)[at], high)
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
 def test_crossed_numbers(tmp_path: Path) -> None:
     """Bins of two numbers and of three, as numbers and as rows of classes."""
     numbers = np.array([[0, 1], [7, -3], [2**40, 5], [-1, -1]], "int64")
@@ -227,16 +255,39 @@ def test_crossed_numbers(tmp_path: Path) -> None:
         np.testing.assert_array_equal(ours, theirs, name)
 
 
-VIEWS = [("float32", "int32"), ("int32", "float32"), ("int64", "int32"), ("float32", "uint8"),
-         ("uint8", "int32"), ("int32", "int8")]  # fmt: skip
+@pytest.mark.parametrize("dtype", ("int", "int8"))
+def test_crossed_numbers_of_another_type(dtype: str, tmp_path: Path) -> None:
+    """A part of a type's name is no type."""
+    x = keras.Input((2,), dtype="int64")
+    model = keras.Model(x, L.HashedCrossing(9, name="cross")([x[:, 0], x[:, 1]]))
+    config = model.to_json()
+    (tmp_path / "model.json").write_text(with_dtype(config, "cross", dtype))
+    done = run_plimsoll("check", tmp_path / "model.json", check=False)
+    assert done.returncode == 4 and "int32, int64 or float32" in done.stdout, done.stdout
+
+
+VIEWS = [("int32", "float32"), ("int64", "int32"), ("uint8", "int32"),
+         ("int32", "int8"), ("int8", "uint8"), ("float32", None)]  # fmt: skip
 
 
 @pytest.mark.parametrize("given, to", VIEWS)
-def test_views(given: str, to: str, tmp_path: Path) -> None:
+def test_views(given: str, to: str | None, tmp_path: Path) -> None:
     values = np.random.default_rng(6).integers(0, 200, (3, 5, 8)).astype(given)
     ours, theirs = predicted(tmp_path, lambda x: ops.view(x, to), values)
     assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
     np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("given", ("float32", "float64", "bfloat16"))
+def test_views_of_what_has_another_type_here(given: str, tmp_path: Path) -> None:
+    """Numbers that float32 holds here would give float32's bytes, whatever Keras's type is."""
+    words = "The type that Keras has is not kept"
+    calls: tuple[Call, ...] = (
+        lambda x: ops.view(x, "uint8"),
+        lambda x: ops.view(ops.abs(ops.cast(x, "int32")), "uint8"),
+    )
+    for call in calls:
+        assert_refused(tmp_path, keras.Input((5, 8), dtype=given), call, words)
 
 
 @pytest.mark.parametrize("dtype", ("int32", "int64"))

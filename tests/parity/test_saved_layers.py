@@ -16,13 +16,13 @@ from keras import layers as L
 REQUIRED: dict[str, Any] = {
     "activation": "tanh", "axes": 1, "bin_boundaries": [0.0, 0.5], "dims": (2, 1),
     "equation": "abc,cd->abd", "filters": 4, "head_dim": 3, "height": 3, "input_dim": 9,
-    "kernel_size": 2, "key_dim": 3, "n": 2, "num_heads": 2, "num_key_value_heads": 1,
+    "kernel_size": 2, "key_dim": 3, "n": 2, "num_bins": 9, "num_heads": 2, "num_key_value_heads": 1,
     "num_query_heads": 2, "num_tokens": 9, "output_dim": 4, "output_shape": (None, 3),
     "output_size": 2, "pool_size": 2, "rate": 0.3, "scale": 2.0, "stddev": 0.1,
     "target_shape": (-1, 2), "units": 3, "width": 3, "width_factor": 0.2,
     "factor": 0.2, "height_factor": 0.2,
 }  # fmt: skip
-SHAPES = [(6, 4), (6,), (6, 6, 4), (6, 6, 3), (4, 4, 4, 4), (3, 6, 6, 4), (2, 3, 4, 4, 2)]
+SHAPES = [(6, 4), (6,), (6, 6, 4), (6, 6, 3), (4, 4, 4, 4), (3, 6, 6, 4), (2, 3, 4, 4, 2), (1,)]
 # What must not be left at its default to be seen, or is not called on one array of numbers.
 MADE: dict[str, Callable[[], L.Layer]] = {
     "Bidirectional": lambda: L.Bidirectional(L.GRU(3)),
@@ -45,7 +45,7 @@ OTHERS = ("InputLayer", "Operation", "Equalization", "LocallyConnected1D", "Loca
 OTHERS += ("Hashing", "IntegerLookup", "StringLookup", "TextVectorization")
 # Layers of keras.applications, which Keras finds in .keras alone: test_application_layers.py.
 OTHERS += ("CustomScaleLayer", "LayerScale", "StochasticDepth")
-OF_NUMBERS = ("Embedding", "ReversibleEmbedding", "CategoryEncoding")
+OF_NUMBERS = ("Embedding", "ReversibleEmbedding", "CategoryEncoding", "HashedCrossing")
 
 
 def supported() -> list[str]:

@@ -256,7 +256,6 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "a border that nobody means": (
         lambda x: ops.unfold(ops.reshape(x, (-1, 1, 5, 4)), 1, padding=2**28), "from 0 to 1048576"
     ),
-    "a wide matrix": (lambda x: ops.qr(ops.transpose(x, (0, 2, 1)))[0], "as high as wide"),
     "further columns": (lambda x: ops.qr(x, mode="complete")[0], "mode reduced"),
     "a kernel of the model": (
         lambda x: ops.conv(x, ops.reshape(x, (5, 4, -1))), "rank 3 that the file holds"

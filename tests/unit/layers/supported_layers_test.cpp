@@ -175,7 +175,12 @@ std::string layers_text() {
   }
   text += "\nSo is everything that is not Keras's own.\n";
   return text + "\n## Operators of keras.ops between layers\n\n" + sentence(operation_names()) +
-         "\n\nSamples are not mixed: axes come after the batch.\n";
+         "\n\nSamples are not mixed: axes come after the batch. View takes integers alone: "
+         "Plimsoll computes "
+         "in float32\nwhat has another type of real numbers in Keras, and what operators compute "
+         "of "
+         "integers. Eigh and SVD give\nvectors Keras's signs, except where the rounding of float32 "
+         "decides them there, as some of symmetric\nmatrices of 16 rows and more.\n";
 }
 
 std::string losses_text() {

@@ -125,12 +125,13 @@ class HashedCrossing final : public Layer {
     const Config policy = reader.value("dtype", mode_ == "int" ? "int64" : "float32");
     const Config* inner = policy.is_object() ? policy.find("config") : nullptr;
     const Config* name = policy.is_string() ? &policy : inner ? inner->find("name") : nullptr;
-    const std::string expected = mode_ == "int" ? "int32, int64 or float32" : "float32";
-    if (name == nullptr || !name->is_string() ||
-        expected.find(name->as_string()) == std::string::npos) {
-      reader.refuse("dtype", expected, policy.to_json());
+    const std::string given = name != nullptr && name->is_string() ? name->as_string() : "";
+    const bool whole = given == "int32" || given == "int64";
+    if (given != "float32" && !(whole && mode_ == "int")) {
+      reader.refuse("dtype", mode_ == "int" ? "int32, int64 or float32" : "float32",
+                    policy.to_json());
     }
-    dtype_ = parse_dtype(name->as_string());
+    dtype_ = parse_dtype(given);
   }
 
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {

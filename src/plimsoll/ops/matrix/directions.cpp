@@ -8,8 +8,10 @@
 //   singular_vectors_grad  (dU, ds, dV, U, s, V) → dA (Townsend, 2016, as TensorFlow has it)
 //
 // A vector and its negative are equally right. Signs are those of the algorithms that TensorFlow
-// has from Eigen (SelfAdjointEigenSolver, JacobiSVD): kernels take the steps that float32 takes
-// there, and then others that change no sign, until the result is exact to double's precision.
+// has from Eigen (SelfAdjointEigenSolver, JacobiSVD): kernels take the same steps in double with
+// float32's bounds, and then others that change no sign, until the result is exact to double's
+// precision. Signs that float32's rounding decides there, as some of random symmetric matrices of
+// 16 rows and more, are not always the same: there the last bit of a number decides them.
 // Vectors of equal values are any that are at right angles.
 
 #include <algorithm>

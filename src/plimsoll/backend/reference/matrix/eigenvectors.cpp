@@ -1,7 +1,8 @@
 // Eigenvectors of the matrices of samples, in double; each result is rounded once. The steps that
-// decide signs are those of Eigen's SelfAdjointEigenSolver in float32's precision, as TensorFlow
-// has them (ops/matrix/directions.cpp): reflections make three diagonals of the matrix, the QR
-// iteration one. Small rotations from there to double's precision change no sign.
+// decide signs are those of Eigen's SelfAdjointEigenSolver with float32's bounds, as TensorFlow has
+// them: reflections make three diagonals of the matrix, the QR iteration one. Small rotations from
+// there to double's precision change no sign. Where float32's rounding decides a sign there, it may
+// be another here (ops/matrix/directions.cpp).
 
 #include <cmath>
 #include <limits>
@@ -17,7 +18,7 @@ void make_tridiagonal(const Matrix& a, const Matrix& q, double* vector) {
   const int64_t n = a.rows;
   make_identity(q);
   for (int64_t k = 0; k + 2 < n; ++k) {
-    const double factor = reflect_column(a, k, k + 1);
+    const double factor = reflect_column<float>(a, k, k + 1);
     if (factor == 0) continue;
     vector[k + 1] = 1;
     for (int64_t i = k + 2; i < n; ++i) {

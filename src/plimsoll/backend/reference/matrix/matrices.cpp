@@ -189,9 +189,10 @@ Bytes qr_scratch(const Problem& problem) {
 }
 
 // Makes the matrix a triangle, and below it the vectors of the reflections.
+template <typename T>
 void reflect(const Matrix& a, double* factors) {
   for (int64_t k = 0; k < a.columns; ++k) {
-    factors[k] = reflect_column(a, k, k);
+    factors[k] = reflect_column<T>(a, k, k);
     if (factors[k] == 0) continue;
     for (int64_t j = k + 1; j < a.columns; ++j) reflect_by(a, k, factors[k], a, j);
   }
@@ -207,7 +208,7 @@ std::unique_ptr<Kernel> make_qr(const Problem& problem) {
                            const Matrix q{scratch + rows * columns, rows, columns};
                            double* factors = scratch + 2 * rows * columns;
                            load<T>(call.inputs[0], sample, a);
-                           reflect(a, factors);
+                           reflect<T>(a, factors);
                            if (call.outputs[0].data != nullptr) {
                              multiply_reflections(a, factors, q);
                              store<T>(q, call.outputs[0], sample);

@@ -13,10 +13,13 @@ namespace plimsoll::backend::reference {
 
 // Reflects column k from row `first` downwards onto that row, of what the reflection makes negative
 // a positive number and the other way around; the other columns are left alone. Returns the factor.
-inline double reflect_column(const Matrix& a, int64_t k, int64_t first) {
+// As in Eigen, numbers below that row whose squares add up to no more than the smallest normal
+// number of T count as 0: nothing is reflected, and the factor is 0.
+template <typename T>
+double reflect_column(const Matrix& a, int64_t k, int64_t first) {
   double below = 0;
   for (int64_t i = first + 1; i < a.rows; ++i) below += square(a.at(i, k));
-  if (below <= std::numeric_limits<double>::min()) return 0;
+  if (below <= std::numeric_limits<T>::min()) return 0;
   const double head = a.at(first, k);
   const double length = std::sqrt(square(head) + below);
   const double diagonal = head >= 0 ? -length : length;

@@ -33,7 +33,7 @@ void factor_with_pivots(const Matrix& a, double* factors, const Matrix& places) 
       swap_columns(a, k, longest);
       swap_columns(places, k, longest);
     }
-    factors[k] = reflect_column(a, k, k);
+    factors[k] = reflect_column<float>(a, k, k);
     for (int64_t j = k + 1; j < a.columns; ++j) reflect_by(a, k, factors[k], a, j);
   }
 }

@@ -98,12 +98,18 @@ Values inverted(const OperationCall& call) {
   return {context.emit("integer_pair", {x, all}, {{"kind", "bit_xor"}})};
 }
 
-// The same bytes as another type's numbers.
+// The same bytes as another type's numbers. Integers have Keras's type here. What is float32 here
+// may be float64 or bfloat16 there, or integers that an operator computed: it has other bytes.
 Values viewed(const OperationCall& call) {
   LayerContext& context = call.context();
   const Config& given = call.option("dtype");
   const ValueId x = call.only();
   if (given.is_null()) return {x};
+  if (const DType from = context.type(x).dtype; !is_integer(from)) {
+    call.refuse("integers, of which the type that Keras has is kept", std::string(to_string(from)),
+                "The type that Keras has is not kept for these values: view them outside of the "
+                "model.");
+  }
   const DType to = parse_dtype(given.as_string());
   const Shape& shape = context.type(x).shape;
   if (shape.rank() < 2) {
