@@ -66,18 +66,6 @@ bool says_caught(std::string_view line) {
                      [line](std::string_view word) { return contains(line, word); });
 }
 
-// After frames any capital name is one: "CudaOOM: …", "queue.Empty".
-std::string_view raised_name(std::string_view line) {
-  size_t end = 0;
-  size_t last = 0;  // where the part after the last point begins
-  for (; end < line.size() && (is_word(line[end]) || line[end] == '.'); ++end) {
-    if (line[end] == '.') last = end + 1;
-  }
-  const bool named = last < end && line[last] >= 'A' && line[last] <= 'Z' && end - last > 2;
-  const bool ends = end == line.size() || line[end] == ':';
-  return named && ends ? line.substr(0, end) : std::string_view();
-}
-
 struct Traceback {
   size_t head = 0;   // lines of the document
   size_t error = 0;  // the line that names the exception
@@ -275,6 +263,17 @@ void detect_crashes(const Document& document, Facts& facts) {
 }
 
 }  // namespace
+
+std::string_view raised_name(std::string_view line) {
+  size_t end = 0;
+  size_t last = 0;  // where the part after the last point begins
+  for (; end < line.size() && (is_word(line[end]) || line[end] == '.'); ++end) {
+    if (line[end] == '.') last = end + 1;
+  }
+  const bool named = last < end && line[last] >= 'A' && line[last] <= 'Z' && end - last > 2;
+  const bool ends = end == line.size() || line[end] == ':';
+  return named && ends ? line.substr(0, end) : std::string_view();
+}
 
 void detect_endings(const Document& document, int64_t lines, Facts& facts) {
   detect_device_faults(document, facts);

@@ -172,6 +172,9 @@ void detect_generic(const Document& document, Facts& facts);
 // Uncaught exceptions, faults of the device and crashes after which nothing went on, into
 // `facts.endings`; reads what the other detectors found. `lines`: of the whole log.
 void detect_endings(const Document& document, int64_t lines, Facts& facts);
+// The exception that a line after frames begins with: any capital name is one ("CudaOOM: …",
+// "queue.Empty"). Empty: it names none.
+std::string_view raised_name(std::string_view line);
 
 // All of them, and the program's own memory figures.
 Facts detect(const Document& document, Counts counts);

@@ -55,6 +55,20 @@ std::string_view by_exception(const Document& document, size_t at) {
   return best;
 }
 
+// Whether the exception at `at` is the one that the traceback's frames raised: it stands a few
+// lines behind the last of them, and no other exception before it.
+bool ends_at(const Document& document, const Traceback& traceback, size_t at) {
+  constexpr int64_t kMostBetween = 6;  // the frame's source, marks below it, repeated frames
+  if (at <= traceback.end) return false;
+  const size_t last = document.line_index(traceback.end - 1);
+  const size_t raised = document.line_index(at);
+  if (document.number(raised) - document.number(last) > kMostBetween) return false;
+  for (size_t i = last + 1; i < raised; ++i) {
+    if (!raised_name(document.line(i)).empty()) return false;
+  }
+  return true;
+}
+
 // The framework whose code called what raised the exception at `at`: of the traceback that ends
 // with it.
 std::string_view by_frames(const Document& document, const Context& context, size_t at) {
@@ -62,7 +76,8 @@ std::string_view by_frames(const Document& document, const Context& context, siz
   for (const Traceback& traceback : context.tracebacks) {
     if (traceback.at <= at) raised = &traceback;
   }
-  return raised == nullptr ? std::string_view() : framework_of_frames(document, *raised);
+  if (raised == nullptr || !ends_at(document, *raised, at)) return {};
+  return framework_of_frames(document, *raised);
 }
 
 bool is_of_xla(std::string_view framework) {

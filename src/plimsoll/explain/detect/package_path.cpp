@@ -16,7 +16,7 @@ struct Package {
   std::string_view framework;
 };
 
-constexpr std::array<Package, 12> kPackages = {{
+constexpr std::array<Package, 16> kPackages = {{
     {"tensorflow", "tensorflow"},
     {"tensorflow_core", "tensorflow"},
     {"tensorflow_estimator", "tensorflow"},
@@ -25,7 +25,11 @@ constexpr std::array<Package, 12> kPackages = {{
     {"jax", "jax"},
     {"jaxlib", "jax"},
     {"flax", "jax"},
+    {"optax", "jax"},
+    {"orbax", "jax"},
     {"torch", "pytorch"},
+    {"torchaudio", "pytorch"},
+    {"torchvision", "pytorch"},
     {"pytorch_lightning", "pytorch"},
     {"lightning", "pytorch"},
     {"paddle", "paddle"},
