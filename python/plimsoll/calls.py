@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -106,52 +107,112 @@ def prepared_fit(
     class_weight: dict[int, float] | None, sample_weight: Any, initial_epoch: int,
     steps_per_epoch: int | None, validation_steps: int | None, validation_batch_size: int | None,
     validation_freq: Any, isolate: bool, options: dict[str, Any],
+    before: Callable[[Any], Any] | None = None,
 ) -> PreparedFit:  # fmt: skip
-    """What `fit` does before it begins; raises as `fit` does."""
-    _check_compiled(model)
-    _check_counts(batch_size=batch_size, validation_batch_size=validation_batch_size,
-                  steps_per_epoch=steps_per_epoch, validation_steps=validation_steps)  # fmt: skip
-    if shuffle not in (True, False):
-        raise ValueError(f"shuffle: expected True or False, received {shuffle!r}.")
-    shapes, x = sizes.of_data(model, x)
-    known = live.live_model(model, shapes=shapes)
-    how = Options.of(options)
-    how.handed = known.largest
-    there = None
-    how.ranks = shared.joined()
-    if isolate and how.ranks is not None:
-        raise ValueError("isolate: expected False where ranks train together, received True.")
-    if isolate:
+    """What `fit` does before it begins; raises as `fit` does.
+
+    `before` makes of x what is trained on.
+    """
+    group = shared.joined()
+
+    def arguments() -> dict[str, Any]:
+        """Those that ranks have alike; callbacks and progress are the first one's."""
+        return {
+            "x": _kind(x), "epochs": epochs, "initial_epoch": initial_epoch,
+            "steps_per_epoch": steps_per_epoch, "batch_size": batch_size, "shuffle": shuffle,
+            "validation_data": _kind(data.unpacked(validation_data)[0]),
+            "validation_split": validation_split, "validation_freq": validation_freq,
+            "validation_steps": validation_steps, "validation_batch_size": validation_batch_size,
+            "class_weight": class_weight, "metrics": live.names_of_metrics(model),
+        }  # fmt: skip
+
+    def prepare() -> _Accepted:
+        _check_compiled(model)
+        _check_counts(
+            batch_size=batch_size, validation_batch_size=validation_batch_size,
+            steps_per_epoch=steps_per_epoch, validation_steps=validation_steps,
+        )  # fmt: skip
+        if shuffle not in (True, False):
+            raise ValueError(f"shuffle: expected True or False, received {shuffle!r}.")
+        found = _Accepted.of(model, before(x) if before is not None else x, options, group, isolate)
+        if data.is_iterated(found.x):
+            _check_batches(validation_split, y=y, sample_weight=sample_weight)
+            return found
+        samples = found.known.samples_of(found.x, y, sample_weight)
+        found.samples, found.validation = loop._validation(found.known, validation_data,
+                                                           validation_split, samples)  # fmt: skip
+        if class_weight:  # of what is trained on alone
+            data.weigh_classes(found.samples, class_weight)
+        return found
+
+    found = shared.accepted(group, arguments, prepare)
+    ours = shared.Shared(group, found.known) if group is not None else None
+    events = Callbacks(found.known, callbacks, epochs, verbose, ours)
+    run = Fit(found.known, found.how, events, epochs, initial_epoch, validation_freq)
+    if found.there is not None:
         from plimsoll.isolation import isolate as isolation
 
-        known, how, there = isolation.elsewhere(known, options)
-    else:
+        isolation.check(events, data.is_iterated(found.x), steps_per_epoch)
+    if found.samples is not None:
+        return _of_arrays(run, found, found.samples, shuffle, batch_size, steps_per_epoch,
+                          validation_batch_size or batch_size, validation_steps)  # fmt: skip
+    held = None
+    if validation_data is not None:
+        held = Validation(*data.unpacked(validation_data), validation_batch_size or batch_size,
+                          validation_steps)  # fmt: skip
+    epochs_of = partial(run.batches, found.x, steps_per_epoch, class_weight, shuffle, held)
+    return PreparedFit(events, lambda: run.run(epochs_of()))
+
+
+def _kind(x: Any) -> str:
+    if x is None:
+        return "none"
+    return "batches" if data.is_iterated(x) else "arrays"
+
+
+@dataclass
+class _Accepted:
+    """A model and data that the engine takes."""
+
+    known: Any
+    how: Options
+    x: Any
+    there: Any = None  # the engine's process, where it has one of its own
+    samples: data.Samples | None = None  # None: they come in batches
+    validation: data.Samples | None = None
+
+    @classmethod
+    def of(
+        cls, model: Any, x: Any, options: dict[str, Any], group: Any, isolate: bool
+    ) -> _Accepted:
+        shapes, x = sizes.of_data(model, x)
+        known = live.live_model(model, shapes=shapes)
+        how = Options.of(options)
+        how.handed, how.ranks = known.largest, group
+        if isolate and group is not None:
+            raise ValueError("isolate: expected False where ranks train together, received True.")
+        if isolate:
+            from plimsoll.isolation import isolate as isolation
+
+            known, how, there = isolation.elsewhere(known, options)
+            return cls(known, how, x, there)
         release(model if how.memory is None else None)
-    ours = shared.Shared(how.ranks, known) if how.ranks is not None else None
-    events = Callbacks(known, callbacks, epochs, verbose, ours)
-    run = Fit(known, how, events, epochs, initial_epoch, validation_freq)
-    if there is not None:
-        isolation.check(events, data.is_iterated(x), steps_per_epoch)
-    if data.is_iterated(x):
-        _check_batches(validation_split, y=y, sample_weight=sample_weight)
-        held = None
-        if validation_data is not None:
-            held = Validation(*data.unpacked(validation_data), validation_batch_size or batch_size,
-                              validation_steps)  # fmt: skip
-        epochs_of = partial(run.batches, x, steps_per_epoch, class_weight, shuffle, held)
-        return PreparedFit(events, lambda: run.run(epochs_of()))
-    samples = known.samples_of(x, y, sample_weight)
-    samples, validation = loop._validation(known, validation_data, validation_split, samples)
-    if class_weight:  # of what is trained on alone
-        data.weigh_classes(samples, class_weight)
-    batch = data.batch_size_of(samples.rows, batch_size, steps_per_epoch)
+        return cls(known, how, x)
+
+
+def _of_arrays(
+    run: Fit, found: _Accepted, samples: data.Samples, shuffle: bool, batch_size: int | None,
+    steps: int | None, validation_batch: int | None, validation_steps: int | None,
+) -> PreparedFit:  # fmt: skip
+    """Over arrays: the engine runs whole epochs, or batches come one by one."""
+    events, validation, there = run.callbacks, found.validation, found.there
+    batch = data.batch_size_of(samples.rows, batch_size, steps)
     own = batch  # of validation
     if validation is not None:
-        own = data.batch_size_of(validation.rows, validation_batch_size or batch_size,
-                                 validation_steps)  # fmt: skip
-    if validation is not None and validation_steps is not None:
-        validation = validation.part(0, min(validation.rows, validation_steps * own))
-    if steps_per_epoch is None and (own == batch or not events.every_test):
+        own = data.batch_size_of(validation.rows, validation_batch, validation_steps)
+        if validation_steps is not None:
+            validation = validation.part(0, min(validation.rows, validation_steps * own))
+    if steps is None and (own == batch or not events.every_test):
 
         def in_one() -> Any:
             events.set_steps(-(-samples.rows // batch))
@@ -160,8 +221,9 @@ def prepared_fit(
 
         return PreparedFit(events, in_one)
     held = Validation(validation, batch=own) if validation is not None else None
-    batches = data.ArrayBatches(samples, batch, shuffle)
-    epochs_of = partial(run.batches, batches, steps_per_epoch, None, shuffle, held)
+    order = events.shared.order if events.shared is not None else None
+    batches = data.ArrayBatches(samples, batch, shuffle, order)
+    epochs_of = partial(run.batches, batches, steps, None, shuffle, held)
     return PreparedFit(events, lambda: run.run(epochs_of()))
 
 

@@ -22,6 +22,7 @@ _WIDER = {"float16": "float32", "uint16": "int32", "uint32": "int64", "int16": "
 _AS_IT_IS = {np.dtype(name) for name in ("float32", "float64", "int8", "uint8", "int32", "int64")}
 
 BATCH = 32  # Keras's
+Order = np.ndarray[Any, Any] | None  # of samples; None: as they come
 
 
 def batch_size_of(rows: int, batch: int | None, steps: int | None) -> int:
@@ -193,10 +194,19 @@ def batches_of(x: Any, shuffle: bool = False) -> tuple[Iterable[Any], int | None
 
 
 class ArrayBatches:
-    """Arrays cut into batches, in another order each time; counted like a data set."""
+    """Arrays cut into batches, in another order each time; counted like a data set.
 
-    def __init__(self, samples: Samples, batch: int, shuffle: bool) -> None:
-        self._samples, self._batch = samples, batch
+    `shared`: of an order, the one that all ranks take.
+    """
+
+    def __init__(
+        self,
+        samples: Samples,
+        batch: int,
+        shuffle: bool,
+        shared: Callable[[Order], Order] | None = None,
+    ) -> None:
+        self._samples, self._batch, self._shared = samples, batch, shared
         self._orders = permutation(samples.rows, shuffle)
 
     def __len__(self) -> int:
@@ -204,6 +214,8 @@ class ArrayBatches:
 
     def __iter__(self) -> Iterator[Samples]:
         order = next(self._orders)
+        if self._shared is not None:
+            order = self._shared(order)
         for begin in range(0, self._samples.rows, self._batch):
             end = min(begin + self._batch, self._samples.rows)
             if order is None:
@@ -301,7 +313,7 @@ def unpacked(batch: Any) -> tuple[Any, Any, Any]:
     return batch, None, None
 
 
-def permutation(rows: int, shuffle: bool) -> Iterator[np.ndarray[Any, Any] | None]:
+def permutation(rows: int, shuffle: bool) -> Iterator[Order]:
     """The order of samples of each epoch: Keras's own, by its own adapter and seeds."""
     if not shuffle:
         while True:

@@ -56,9 +56,19 @@ def exhausted(message: str) -> BaseException:
     return _exhausted(message)
 
 
+# What to do, where the engine names options of the command line.
+_SPELLED = {
+    "Where one plans or writes for long, name a longer --rank-timeout.":
+        "What takes a rank longer than that belongs before or after fit.",
+    "with --lanes.": "with lanes=.",
+}  # fmt: skip
+
+
 def translate(error: _core.EngineError) -> BaseException:
     """The engine's error as what Keras would raise, or Python."""
     kind, message = error.args[:2]
+    for of_command_line, in_python in _SPELLED.items():
+        message = message.replace(of_command_line, in_python)
     if kind == "budget":
         return _exhausted(message)
     if kind == "io":

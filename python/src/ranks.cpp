@@ -44,22 +44,23 @@ class Group {
   int count() const { return joined().count(); }
   std::string library() const { return joined().library(); }
 
-  // The first rank's bytes, on all.
-  nb::bytes share(const nb::bytes& own) {
+  // A rank's bytes, on all.
+  nb::bytes share(const nb::bytes& own, int from) {
     int64_t size = static_cast<int64_t>(own.size());
     std::unique_ptr<std::byte[]> room;
     {
       const nb::gil_scoped_release release;
-      hand_round(std::as_bytes(std::span(&size, 1)), std::as_writable_bytes(std::span(&size, 1)));
+      hand_round(from, std::as_bytes(std::span(&size, 1)),
+                 std::as_writable_bytes(std::span(&size, 1)));
       const auto count = static_cast<size_t>(size);
-      if (rank() == 0) {
-        hand_round({reinterpret_cast<const std::byte*>(own.data()), count}, {});
+      if (rank() == from) {
+        hand_round(from, {reinterpret_cast<const std::byte*>(own.data()), count}, {});
       } else {
         room = std::make_unique<std::byte[]>(std::max<size_t>(count, 1));
-        hand_round({}, {room.get(), count});
+        hand_round(from, {}, {room.get(), count});
       }
     }
-    if (rank() == 0) return own;
+    if (rank() == from) return own;
     return nb::bytes(room.get(), static_cast<size_t>(size));
   }
 
@@ -99,12 +100,13 @@ class Group {
     return *joined_;
   }
 
-  // From the first rank to each other one.
-  void hand_round(std::span<const std::byte> out, std::span<std::byte> in) {
+  // From one rank to each other one.
+  void hand_round(int from, std::span<const std::byte> out, std::span<std::byte> in) {
     ranks::JoinedRanks& ranks = joined();
-    for (int peer = 1; peer < ranks.count(); ++peer) {
-      if (ranks.rank() == 0) ranks.swap(peer, out, {});
-      if (ranks.rank() == peer) ranks.swap(0, {}, in);
+    for (int peer = 0; peer < ranks.count(); ++peer) {
+      if (peer == from) continue;
+      if (ranks.rank() == from) ranks.swap(peer, out, {});
+      if (ranks.rank() == peer) ranks.swap(from, {}, in);
     }
     ranks.check();
   }
@@ -120,7 +122,7 @@ void bind_ranks(nb::module_& module) {
       .def_prop_ro("rank", &Group::rank)
       .def_prop_ro("count", &Group::count)
       .def_prop_ro("library", &Group::library)
-      .def("share", &Group::share, "own"_a)
+      .def("share", &Group::share, "own"_a, "rank"_a = 0)
       .def("any", &Group::any, "flag"_a)
       .def("expect_equal", &Group::expect_equal, "what"_a, "own"_a)
       .def("settle", &Group::settle, "settings"_a)

@@ -129,6 +129,14 @@ def compiled_with(model: Any) -> dict[str, Any]:
     return config
 
 
+def names_of_metrics(model: Any) -> list[str]:
+    """As compile() was given them."""
+    given = compiled_with(model)
+    every = [*_flat(given.get("metrics")), *_flat(given.get("weighted_metrics"))]
+    return [one if isinstance(one, str) else str(getattr(one, "name", getattr(one, "__name__", "")))
+            for one in every]  # fmt: skip
+
+
 def _foreign_training(asked: dict[str, Any]) -> Iterator[str]:
     for what in ("optimizer", "loss", "metrics", "weighted_metrics"):
         given = list(_flat(asked.get(what)))

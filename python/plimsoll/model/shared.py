@@ -10,25 +10,29 @@ from __future__ import annotations
 
 import atexit
 import json
+import numbers
 import os
 import sys
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from plimsoll import _core
-from plimsoll.errors import guarded
+from plimsoll.errors import Refused, guarded
 from plimsoll.model import sync
+from plimsoll.surroundings import raised_here
 from plimsoll.versions import keras_module
 
 TIMEOUT = 600.0  # seconds: the first rank's callbacks may evaluate and write
 _SENDS = "OMPI_MCA_btl_tcp_flags"
 _SAMPLED = 1 << 16  # bytes at both ends of an array
+_DEEPEST = 8  # lists in lists, of what is told
 
+_T = TypeVar("_T")
 _lock = threading.Lock()
 _group: _core.Group | None = None
 _thread: int | None = None  # that joined
@@ -73,6 +77,60 @@ def joined() -> _core.Group | None:
         return _group
 
 
+def trains_together() -> bool:
+    """Whether this process has joined others."""
+    return _group is not None
+
+
+def accepted(
+    group: _core.Group | None, arguments: Callable[[], dict[str, Any]], prepare: Callable[[], _T]
+) -> _T:
+    """What `prepare` gives, where no rank raises in it and all call fit with equal `arguments`.
+
+    Where some ranks alone raise, the others raise Refused, which says why.
+    """
+    if group is None:
+        return prepare()
+    error: Exception | None = None
+    given: dict[str, str] = {}
+    try:
+        given = {name: str(value) for name, value in arguments().items()}
+        answer = prepare()
+    except Exception as own:
+        error = own
+    told = _told_by_all(group, {"error": error and (str(error) or repr(error)), "given": given})
+    refused = [rank for rank, one in enumerate(told) if one["error"] is not None]
+    if error is not None and (len(refused) == len(told) or not _is_refusal(error)):
+        raise error
+    if refused:
+        raise Refused(
+            f"fit: expected all ranks to accept it, received a refusal by rank {refused[0]}: "
+            f"{told[refused[0]]['error']}"
+        ) from error
+    for rank, one in enumerate(told):
+        for name, first in told[0]["given"].items():
+            if one["given"][name] != first:
+                raise ValueError(
+                    f"{name} of fit: expected the same on all ranks, received {first} on rank 0 "
+                    f"and {one['given'][name]} on rank {rank}. Call fit alike on all of them."
+                )
+    return answer
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Rather than an error of the program's own code."""
+    return isinstance(error, (TypeError, ValueError)) and raised_here(error)
+
+
+def _told_by_all(group: _core.Group, own: Any) -> list[Any]:
+    text = json.dumps(own).encode()
+
+    def of(rank: int) -> Any:
+        return json.loads(guarded(lambda: group.share(text if rank == group.rank else b"", rank)))
+
+    return [of(rank) for rank in range(group.count)]
+
+
 def _leave() -> None:
     """When the program ends; where an error ended it, the launcher ends the others."""
     assert _group is not None
@@ -83,13 +141,42 @@ def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
     return np.ascontiguousarray(array).reshape(-1).view("uint8").data
 
 
-def _plain(value: Any) -> Any:
-    """Of an array, or a number of NumPy's or a framework's; else its text."""
+def plain(value: Any, depth: int = _DEEPEST, around: tuple[int, ...] = ()) -> Any:
+    """Numbers, texts, lists and dictionaries of them; of everything else its text.
+
+    Arrays of numbers are lists. `around`: by id(), what holds the value.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if isinstance(value, (dict, list, tuple)):
+        if depth == 0 or id(value) in around:
+            return str(value)
+        inside = (*around, id(value))
+        if isinstance(value, dict):
+            return {str(key): plain(item, depth - 1, inside) for key, item in value.items()}
+        return [plain(item, depth - 1, inside) for item in value]
+    if hasattr(value, "__array__"):
+        return _plain_array(value)
+    return str(value)
+
+
+def _plain_array(value: Any) -> Any:
+    """Of NumPy's, or a framework's."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
         return str(value)
-    return str(value) if array.dtype == object else array.tolist()
+    if array.dtype.kind in "fiub":
+        return array.tolist()
+    if array.dtype.name == "bfloat16":
+        return array.astype("float32").tolist()
+    return str(value)
 
 
 def _sampled(arrays: list[np.ndarray[Any, Any]], check: int) -> int:
@@ -110,8 +197,8 @@ class Shared:
         self._marks: list[int] | None = None  # of all variables, before callbacks are called
 
     def first(self, own: Any) -> Any:
-        """What the first rank says, on all: numbers, texts, lists and dictionaries of them."""
-        text = json.dumps(own, default=_plain).encode() if self.leads else b""
+        """What the first rank says, on all, as plain() has it."""
+        text = json.dumps(plain(own)).encode() if self.leads else b""
         return json.loads(self._shared(text))
 
     def _shared(self, own: bytes) -> bytes:

@@ -61,6 +61,17 @@ class _Refusals:
 _refusals = _Refusals()
 
 
+def _trains_with_others(method: str) -> bool:
+    """Whether the method is that of ranks which train together."""
+    module: Any = sys.modules.get("plimsoll.model.shared")
+    return method == "fit" and module is not None and bool(module.trains_together())
+
+
+def _is_refused(model: Any, method: str) -> bool:
+    """As it was before; of ranks each is asked again, since the others wait for its answer."""
+    return _refusals.has(model, method) and not _trains_with_others(method)
+
+
 def _tell(model: Any, method: str, reason: str, how: str) -> None:
     """Once for a model and a reason; models that a loop makes at one place are one."""
     import re
@@ -158,7 +169,7 @@ class Call:
         assert what is not None
         if not self._is_complete():
             return self.in_keras()  # which says so
-        if not what.strict and not what.plans and _refusals.has(self.model, self.method):
+        if not what.strict and not what.plans and _is_refused(self.model, self.method):
             from plimsoll.guard import decide as guard
 
             return guard.run(self.model, self.method, self.in_keras, what)
@@ -207,6 +218,8 @@ class Call:
             asked.outcome.refused += 1
             raise Refused(f"{call_site()}: {self.method} of {self.model.name}: expected what the "
                           f"engine trains, received another: {reason}")  # fmt: skip
+        if _trains_with_others(self.method):
+            reason += " The ranks do not train together: each trains by itself."
         if not is_guarded(what, self.method):
             _tell(self.model, self.method, reason, "untouched")
             return self.in_keras()
@@ -229,7 +242,7 @@ def is_left(model: Any, method: str) -> bool:
     what = asked.current
     if what is None:
         return True
-    if what.strict or what.plans or not _refusals.has(model, method):
+    if what.strict or what.plans or not _is_refused(model, method):
         return False
     if not is_guarded(what, method):
         return True

@@ -83,11 +83,15 @@ def _fit(own: Any) -> Any:
         def natively() -> Any:
             from plimsoll import calls, sizes
 
-            mine = sizes.built(self, source.x)
-            check_sizes(self, x)
-            if asked.current is not None and asked.current.plans:
-                _planned(self, mine, batch_size, steps_per_epoch)
-            begun.append(calls.prepared_fit(self, mine, y, batch_size, *rest, False, _options()))
+            def built(given: Any) -> Any:
+                mine = sizes.built(self, given)
+                check_sizes(self, x)
+                if asked.current is not None and asked.current.plans:
+                    _planned(self, mine, batch_size, steps_per_epoch)
+                return mine
+
+            begun.append(calls.prepared_fit(self, source.x, y, batch_size, *rest, False, _options(),
+                                            built))  # fmt: skip
             return begun[0].run()
 
         def in_keras() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,8 +174,11 @@ class Callbacks(Listener):
                 print(f"Epoch {epoch + 1}/{self.epochs}")
             self.bar = Progbar(target=self.steps, verbose=self.verbose, unit_name="step")
         if self.every_step and self.whole_epochs:
+            self._mark()
             self._of_batches(self.list.on_train_batch_begin, 0)
             self.agree()
+            self.known.take()
+            self.push_rate()
 
     def begin_batch(self, step: int) -> bool:
         """Before a batch is asked for, where they come one by one; whether the epoch goes on."""
@@ -233,9 +237,24 @@ class Callbacks(Listener):
 
     def test_step(self, step: int) -> None:
         """A step of a validation that the engine runs is over."""
-        self.list.on_test_batch_end(step - 1, inference.metrics_of(self.known.engine))
-        if step < self.test_steps:
-            self.list.on_test_batch_begin(step)
+        with self.batch_of_validation():
+            self.list.on_test_batch_end(step - 1, inference.metrics_of(self.known.engine))
+            if step < self.test_steps:
+                self.list.on_test_batch_begin(step)
+
+    @contextmanager
+    def batch_of_validation(self) -> Iterator[None]:
+        """Around its hooks, which may write variables."""
+        self._mark()
+        yield
+        self.agree()
+        self.known.take()
+
+    def begin_test_batch(self, step: int) -> None:
+        """Where batches of validation come one by one."""
+        if self.every_test:
+            with self.batch_of_validation():
+                self.list.on_test_batch_begin(step)
 
     def end_epoch(self, epoch: int, logs: dict[str, float], steps: int) -> None:
         if self.bar is not None:
@@ -541,12 +560,12 @@ class Fit:
         model.stop_evaluating = False
         events.validation(True)
         stepper.begin()
-        for step, samples in batches.counted(events.every_test and events.list.on_test_batch_begin):
+        for step, samples in batches.counted(events.begin_test_batch):
             self._expect(samples)
             stepper.step(samples, train=False)
             if events.every_test:
-                events.list.on_test_batch_end(step, stepper.logs())
-                events.agree()
+                with events.batch_of_validation():
+                    events.list.on_test_batch_end(step, stepper.logs())
                 if model.stop_evaluating:
                     break
         else:
