@@ -56,7 +56,7 @@ std::string_view by_exception(const Document& document, size_t at) {
 }
 
 // Whether the exception at `at` is the one that the traceback's frames raised: it stands a few
-// lines behind the last of them, and no other exception before it.
+// lines after the last of them, and no other exception before it.
 bool ends_at(const Document& document, const Traceback& traceback, size_t at) {
   constexpr int64_t kMostBetween = 6;  // the frame's source, marks below it, repeated frames
   if (at <= traceback.end) return false;
