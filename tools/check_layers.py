@@ -319,7 +319,7 @@ PACKAGE: dict[str, tuple[str, ...]] = {
     "data": ("interrupts", "versions"),
     "sizes": ("data",),
     "arrays": ("asked",),
-    "model": ("options", "sizes"),
+    "model": ("options", "sizes", "surroundings"),
     "training": ("model",),
     "isolation": ("training",),
     "calls": ("answers", "isolation"),
