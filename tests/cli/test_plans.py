@@ -80,8 +80,7 @@ def test_a_slowdown_buys_memory(plimsoll: Path, job: list[str]) -> None:
 
 
 def test_a_refusal_names_limits_within_the_time_allowed(plimsoll: Path, job: list[str]) -> None:
-    free = answer(plimsoll, *job)
-    assert free["smallest_feasible_bytes"] < free["smallest_same_bits_bytes"]  # smaller blocks
+    """Smaller blocks fit less here, but they take longer."""
     fit = [str(plimsoll), "fit", *job, "--epochs", "1", "--max-slowdown", "1.0x"]
     fit = [word for word in fit if word != "--json"]
     refused = run(*fit, "--memory", "1MiB").stderr

@@ -62,7 +62,7 @@ layers::Model image_probe() {
   Tensor z = net.convolve("Conv2D", net.call("MaxPooling2D", {x}), 64, 3);
   z = net.call("ReLU", {net.call("Add", {net.call("BatchNormalization", {z}), y})});
   z = net.call("Concatenate", {z, y});
-  z = net.call("AveragePooling2D", {net.convolve("DepthwiseConv2D", z, 0, 5)});
+  z = net.call("AveragePooling2D", {net.convolve("DepthwiseConv2D", z, 0, 5)}, {{"pool_size", 2}});
   z = net.call("ReLU", {net.call("BatchNormalization", {net.convolve("Conv2D", z, 128, 3)})});
   z = net.call("Flatten", {net.call("MaxPooling2D", {z})});
   z = net.call("Dropout", {net.call("Dense", {z}, {{"units", 256}, {"activation", "relu"}})},
