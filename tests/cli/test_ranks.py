@@ -24,7 +24,9 @@ def launcher(plimsoll: Path) -> None:
 
 
 def ranks_of(run: subprocess.Popen[str]) -> list[int]:
-    ranks = started_by(run)
+    deadline = time.monotonic() + 30  # the launcher may warn before it starts them
+    while len(ranks := started_by(run)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert len(ranks) == 2
     return ranks
 
