@@ -84,7 +84,7 @@ class Hosts:
 def hosts(folder: Path, count: int, rate: str) -> Iterator[Hosts]:
     """Skips where no such network can be made."""
     if MPI != "openmpi":
-        pytest.skip("these hosts are started on as Open MPI does it")
+        pytest.skip("the relay that starts ranks on these hosts is written for Open MPI's mpirun")
     for tool in ("ip", "tc", "unshare"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not here: install iproute2")

@@ -41,7 +41,7 @@ def definite(x: Any) -> Any:
 
 
 def of_eigenvectors(x: Any) -> Any:
-    """Of symmetric matrices what the signs of their vectors do not change."""
+    """This depends on eigenvectors, but not on their signs."""
     values, vectors = ops.eigh(definite(x))
     return ops.matmul(vectors * ops.tanh(values)[:, None], ops.transpose(vectors, (0, 2, 1)))
 

@@ -17,7 +17,7 @@ STEPS, WIDTH = 1024, 64
 
 
 def gradient(queries: np.ndarray, keys: np.ndarray, wanted: np.ndarray, dtype: str) -> np.ndarray:
-    """Of the mean squared error, by a kernel that the queries are multiplied by; it is I."""
+    """The mean squared error's, by a kernel that the queries are multiplied by; it is I."""
     kernel = tf.eye(queries.shape[-1], dtype=dtype)
     q, k, y = (tf.constant(values.astype(dtype)) for values in (queries, keys, wanted))
     with tf.GradientTape() as tape:

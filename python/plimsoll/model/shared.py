@@ -167,7 +167,7 @@ def plain(value: Any, depth: int = _DEEPEST, around: tuple[int, ...] = ()) -> An
 
 
 def _plain_array(value: Any) -> Any:
-    """Of NumPy's, or a framework's."""
+    """An array of NumPy's, or a framework's, as lists."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):

@@ -530,7 +530,7 @@ class Fit:
             yield epoch, logs, done
 
     def _expect(self, batch: data.Samples | None) -> None:
-        """Of ranks: that all have it, or that all have come to the end (None)."""
+        """Ranks all have the same batch, or have all come to the end (None)."""
         if self.callbacks.shared is not None:
             self.callbacks.shared.expect_samples("the samples of a batch", batch)
 

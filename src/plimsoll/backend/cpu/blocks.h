@@ -63,7 +63,7 @@ class Blocks {
   // Samples whose rows make the way of a weight that is in no second cache worth its while; 1: it
   // is in one.
   int64_t distant_weight_samples(const graph::Graph& graph, graph::NodeId node) const;
-  // Of a weight that leaves the last cache between two calls.
+  // Whether a weight of that size leaves the last cache between two calls.
   bool is_far(double weight_bytes) const { return weight_bytes >= last_cache_bytes_ / 8; }
   int64_t preferred_recurrent(const graph::Graph& graph, graph::NodeId node) const;
   // At most the extents of the heavy nodes above.

@@ -121,7 +121,7 @@ class HashedCrossing final : public Layer {
     }
     mode_ = reader.choice("output_mode", "int", {"int", "one_hot"});
     reader.refuse_unless_empty("sparse", "Encode into dense rows.");
-    // Of numbers of bins it is their type, which no other layer has.
+    // Where numbers of bins are the result, this is their type; no other layer has such a one.
     const Config policy = reader.value("dtype", mode_ == "int" ? "int64" : "float32");
     const Config* inner = policy.is_object() ? policy.find("config") : nullptr;
     const Config* name = policy.is_string() ? &policy : inner ? inner->find("name") : nullptr;

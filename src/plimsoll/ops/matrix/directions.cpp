@@ -16,13 +16,14 @@
 
 #include <algorithm>
 
+#include "ops/matrix/column_turns.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
 namespace plimsoll::ops {
 namespace {
 
-// Of each sample a matrix.
+// The operand, which has a matrix for each sample.
 const ValueType& matrix_of(const NodeTypes& node, size_t input) {
   expect_floating(node, input);
   expect_rank(node, input, 3, 3);
@@ -63,22 +64,9 @@ std::vector<ValueId> of_results(GradientContext& context, int count) {
   return all;
 }
 
-class DirectionOp : public BatchMapOp {
+class Eigenvectors final : public ColumnTurnsOp {
  public:
-  using BatchMapOp::BatchMapOp;
-
-  // Some turns of each pair of columns, in the matrix and in what they lead to.
-  double flops_per_sample(const NodeTypes& node) const override {
-    const Shape& a = node.inputs.back().shape;
-    const auto more = static_cast<double>(std::max(a[1].count, a[2].count));
-    const auto fewer = static_cast<double>(std::min(a[1].count, a[2].count));
-    return 60 * more * fewer * fewer;
-  }
-};
-
-class Eigenvectors final : public DirectionOp {
- public:
-  Eigenvectors() : DirectionOp("eigenvectors") {}
+  Eigenvectors() : ColumnTurnsOp("eigenvectors") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 1, 1);
@@ -93,9 +81,9 @@ class Eigenvectors final : public DirectionOp {
   }
 };
 
-class EigenvectorsGrad final : public DirectionOp {
+class EigenvectorsGrad final : public ColumnTurnsOp {
  public:
-  EigenvectorsGrad() : DirectionOp("eigenvectors_grad") {}
+  EigenvectorsGrad() : ColumnTurnsOp("eigenvectors_grad") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 4, 4);
@@ -107,9 +95,9 @@ class EigenvectorsGrad final : public DirectionOp {
   }
 };
 
-class SingularVectors final : public DirectionOp {
+class SingularVectors final : public ColumnTurnsOp {
  public:
-  SingularVectors() : DirectionOp("singular_vectors") {}
+  SingularVectors() : ColumnTurnsOp("singular_vectors") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 1, 1);
@@ -127,9 +115,9 @@ class SingularVectors final : public DirectionOp {
   }
 };
 
-class SingularVectorsGrad final : public DirectionOp {
+class SingularVectorsGrad final : public ColumnTurnsOp {
  public:
-  SingularVectorsGrad() : DirectionOp("singular_vectors_grad") {}
+  SingularVectorsGrad() : ColumnTurnsOp("singular_vectors_grad") {}
 
   std::vector<ValueType> infer(const NodeTypes& node) const override {
     expect_operands(node, 6, 6);

@@ -14,23 +14,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/matrix/column_turns.h"
 #include "ops/register.h"
 #include "ops/rules.h"
 
 namespace plimsoll::ops {
 namespace {
 
-class SingularOp : public BatchMapOp {
+class SingularOp : public ColumnTurnsOp {
  public:
-  using BatchMapOp::BatchMapOp;
-
-  // Some sweeps over all pairs of columns.
-  double flops_per_sample(const NodeTypes& node) const override {
-    const Shape& a = node.inputs.back().shape;
-    const auto rows = static_cast<double>(std::max(a[1].count, a[2].count));
-    const auto columns = static_cast<double>(std::min(a[1].count, a[2].count));
-    return 60 * rows * columns * columns;
-  }
+  using ColumnTurnsOp::ColumnTurnsOp;
 
  protected:
   static void expect_matrix(const NodeTypes& node, size_t input) {

@@ -125,8 +125,8 @@ void sort_values(double* values, const Matrix& q) {
   }
 }
 
-// Of an almost diagonal matrix Bᵀ = B: small rotations until it is diagonal, with which the columns
-// of q go.
+// Makes an almost diagonal matrix Bᵀ = B diagonal by small rotations, with which the columns of q
+// go.
 void finish_values(const Matrix& b, const Matrix& q) {
   bool moved = true;
   for (int sweep = 0; moved && sweep < kMostSweeps; ++sweep) {

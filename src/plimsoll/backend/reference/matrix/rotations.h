@@ -46,7 +46,7 @@ inline void rotate_rows(const Matrix& a, int64_t p, int64_t q, const Rotation& b
   }
 }
 
-// Of a symmetric matrix ((x, y), (y, z)): rotated by it, its y is 0. At most by 45 degrees.
+// The rotation, by at most 45 degrees, that makes y of a symmetric matrix ((x, y), (y, z)) 0.
 inline Rotation rotation_of(double x, double y, double z) {
   const double divisor = 2 * std::abs(y);
   if (divisor < kLeast) return {};

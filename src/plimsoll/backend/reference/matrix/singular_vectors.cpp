@@ -84,7 +84,7 @@ Bytes singular_scratch(const Problem& problem) {
   return Bytes(8) * (m * n + k * k + m * k + n * k + 2 * k);
 }
 
-// Of the matrix (transposed where it is wider than high) W, U and V to begin with.
+// Makes W, U and V to begin with, for the matrix (transposed where it is wider than high).
 void begin_sides(const Matrix& a, bool wide, double* factors, const Sides& of) {
   const Matrix& high = wide ? of.v : of.u;
   const Matrix& low = wide ? of.u : of.v;
