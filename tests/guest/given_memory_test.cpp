@@ -6,10 +6,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <string>
 
 #include "api/plimsoll.h"
 #include "guest/small_training.h"
+#include "unit/base/temporary_folder.h"
 
 namespace plimsoll {
 namespace {
@@ -39,6 +44,17 @@ class GivenMemory : public testing::Test {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
   }
 };
+
+// A copy that is written by one call, by its path.
+std::string write_at_once(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::ifstream in(from, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::ofstream out;
+  out.rdbuf()->pubsetbuf(nullptr, 0);
+  out.open(to, std::ios::binary);
+  out.write(bytes.data(), std::ssize(bytes));
+  return to.string();
+}
 
 // 0: the limit holds and the prediction is true of our share.
 int keeps_promises(const MemoryUse& memory, Bytes given) {
@@ -74,6 +90,20 @@ int train_after_a_peak() {
 }
 
 TEST_F(GivenMemory, AnEarlierPeakIsTheHosts) { IN_NEW_PROCESS(train_after_a_peak()); }
+
+// The page cache holds files that were just written in pieces of up to 2 MiB, and a fault maps one
+// of them as a whole, unless the mapping is cut.
+TEST_F(GivenMemory, OfFilesJustWritten) {
+  const test::TemporaryFolder folder;
+  const std::string program = write_at_once("/proc/self/exe", folder / "program");
+#ifdef GUEST_VENDOR
+  write_at_once(GUEST_VENDOR, folder / "libdnnl.so.3");
+#endif
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const std::string command = "LD_LIBRARY_PATH='" + folder.path() + "' '" + program +
+                              "' --gtest_filter=GivenMemory.TheLimitIsForWhatIsLeft 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
 
 TEST_F(GivenMemory, WhatIsLeftMayBeTooLittle) {
   SmallTraining host;

@@ -172,13 +172,6 @@ Bytes resident_bytes(const void* address, Bytes length) {
   return page_size() * std::count(pages.begin(), pages.end(), true);
 }
 
-namespace {
-constinit bool code_cut = false;
-}  // namespace
-
-bool code_is_cut() { return code_cut; }
-void note_code_is_cut() { code_cut = true; }
-
 void own_heap() { owned = true; }
 bool owns_heap() { return owned; }
 

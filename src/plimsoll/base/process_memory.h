@@ -82,11 +82,6 @@ Bytes resident_bytes(const void* address, Bytes length);
 // counted once, code and data. Throws kIo.
 Bytes resident_of_objects(std::span<const void* const> addresses);
 
-// Whether a fault on this process's code maps little, because the program cut its mappings when it
-// started (cli/text_pages.cpp). What the kernel maps at once is otherwise up to 2 MiB.
-bool code_is_cut();
-void note_code_is_cut();
-
 // Free heap goes back to the system where the process is a program of ours, and nowhere else.
 //
 // What the search for a plan has freed would stay with the C library and count at the run's peak.

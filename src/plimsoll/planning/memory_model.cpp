@@ -7,6 +7,7 @@
 #include "backend/kernel/backends.h"
 #include "base/accounted.h"
 #include "base/ceil_div.h"
+#include "base/code_pages.h"
 #include "base/process_memory.h"
 #include "exec/spill_queue.h"
 #include "exec/step_times.h"
@@ -170,6 +171,7 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
 
 Bytes read_given() {
   const void* const ours[] = {reinterpret_cast<const void*>(&read_given), backend::vendor_code()};
+  if (!code_is_cut()) cut_code_of(ours);
   return read_process_memory().now() - resident_of_objects(ours);
 }
 

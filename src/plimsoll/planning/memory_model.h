@@ -17,10 +17,10 @@
 //   given         what the process held before us: a reading that the host makes once and passes in
 //
 // The limit is then for what is left of it, and that the limit holds and the prediction is true is
-// said of our share, the rest (at most 2 % and 7 MiB too high: code of a host is mapped in larger
-// pieces, text_pages.cpp). Nobody trims a host's heap: what the search for a plan has freed counts
-// among the structures for as long as we are there. What is given is not ours to watch: if the host
-// takes more later on, or gives some back, so does the process.
+// said of our share, the rest (at most 2 % and 7 MiB too high). Nobody trims a host's heap: what
+// the search for a plan has freed counts among the structures for as long as we are there. What is
+// given is not ours to watch: if the host takes more later on, or gives some back, so does the
+// process.
 //
 // Start-up has a peak of its own, before the arena is touched, where the program is loaded, the
 // plan searched or the kernels made: a small run never takes less.
@@ -92,7 +92,8 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
                                  const HeldBeside& held);
 
 // What to pass as given: process memory now, but for the pages of our code and of the vendor's
-// library, which count as the engine. For a host, once, before the first session. Throws kIo.
+// library, which count as the engine; both are cut (base/code_pages.h). For a host, once, before
+// the first session. Throws kIo.
 Bytes read_given();
 
 // With the clones of a plan, which the search counts as part of the arena: what it asks for with

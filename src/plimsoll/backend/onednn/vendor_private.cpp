@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "backend/onednn/vendor_api.h"
+#include "base/code_pages.h"
 #include "base/error.h"
 
 namespace plimsoll::backend::onednn {
@@ -59,6 +60,8 @@ VendorApi load() {
   // Never closed: primitives and threads outlive whoever would do it.
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw Error(ErrorKind::kIo, ::dlerror());
+  const void* const code[] = {find(library, "dnnl_version")};
+  cut_code_of(code);
   VendorApi api;
 #define PLIMSOLL_FIND(name) api.name = reinterpret_cast<decltype(api.name)>(find(library, #name));
   PLIMSOLL_VENDOR_FUNCTIONS(PLIMSOLL_FIND)
