@@ -1,10 +1,12 @@
 #include "ranks.h"
 
 #include <nanobind/stl/string.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,7 +32,11 @@ class Group {
     std::unique_ptr<ranks::JoinedRanks> joined;
     {
       const nb::gil_scoped_release release;
-      joined = ranks::join({.timeout_seconds = timeout_seconds});
+      const auto end = [](const std::string& why) {
+        std::fprintf(stderr, "plimsoll: %s\n", why.c_str());
+        _exit(1);
+      };
+      joined = ranks::join({.timeout_seconds = timeout_seconds, .late = end});
     }
     if (joined == nullptr) return nb::none();
     auto group = std::make_unique<Group>();

@@ -31,6 +31,13 @@ def ranks_of(run: subprocess.Popen[str]) -> list[int]:
     return ranks
 
 
+def wait_for_epoch(log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while "epoch" not in (log.read_text() if log.exists() else ""):
+        assert time.monotonic() < deadline, "no epoch within a minute"
+        time.sleep(0.05)
+
+
 @pytest.fixture
 def job(plimsoll: Path, tmp_path: Path) -> Job:
     return Job(plimsoll, tmp_path)
@@ -169,16 +176,28 @@ def test_lanes_that_ranks_do_not_divide(job: Job) -> None:
 
 def test_a_rank_that_stops_ends_all(job: Job) -> None:
     """SIGSTOP of one: the other one says so when its time is over."""
-    words = [*under_mpirun(2), *job.command("--epochs", 100000, "--rank-timeout", 3)]
+    log = job.folder / "log.jsonl"
+    more = ["--epochs", 100000, "--rank-timeout", 3, "--log", log]
+    words = [*under_mpirun(2), *job.command(*more)]
     run = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        time.sleep(4)
+        wait_for_epoch(log)
         os.kill(ranks_of(run)[1], signal.SIGSTOP)
         _, said = run.communicate(timeout=60)
     finally:
         run.kill()
     assert run.returncode != 0
     assert "has not answered for 3 seconds" in said
+
+
+def test_a_rank_that_never_joins_ends_all(job: Job) -> None:
+    """MPI starts on all ranks or on none: the one that has begun says so when its time is over."""
+    other = [*under_mpirun(1), *job.command("--epochs", 1, "--rank-timeout", 2)]
+    done = subprocess.run(
+        [*other, ":", "-n", "1", "sleep", "100"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode != 0
+    assert "rank 0: MPI has not started within 2 seconds" in done.stderr
 
 
 def test_evaluation_is_shared(job: Job) -> None:

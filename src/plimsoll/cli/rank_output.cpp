@@ -24,7 +24,11 @@ namespace {
 // has set stays.
 std::unique_ptr<ranks::JoinedRanks> join_ranks(double timeout_seconds) {
   setenv("OMPI_MCA_btl_tcp_flags", "1", 0);
-  return ranks::join({.timeout_seconds = timeout_seconds});
+  const auto end = [](const std::string& why) {
+    std::fprintf(stderr, "plimsoll: %s\n", why.c_str());
+    _exit(exit_code_of(ErrorKind::kBackend));
+  };
+  return ranks::join({.timeout_seconds = timeout_seconds, .late = end});
 }
 
 }  // namespace

@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <exception>
 #include <limits>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -98,11 +102,46 @@ class BackOff {
   int64_t looks_ = 0;
 };
 
+// Calls `late` where it is not gone in time.
+class Watch {
+ public:
+  explicit Watch(const JoinOptions& options) {
+    if (options.late) thread_ = std::thread([this, &options] { wait(options); });
+  }
+  ~Watch() {
+    {
+      const std::lock_guard lock(mutex_);
+      gone_ = true;
+    }
+    changed_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  void wait(const JoinOptions& options) {
+    std::unique_lock lock(mutex_);
+    const std::chrono::duration<double> time(options.timeout_seconds);
+    if (changed_.wait_for(lock, time, [this] { return gone_; })) return;
+    options.late(
+        fmt::format("rank {}: MPI has not started within {} seconds, for which all ranks are "
+                    "needed. See which one has not begun, or has stopped; where one takes long "
+                    "to begin, name a longer --rank-timeout.",
+                    launched_rank(), options.timeout_seconds));
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool gone_ = false;
+  std::thread thread_;
+};
+
 class MpiRanks final : public JoinedRanks {
  public:
   MpiRanks(const MpiFunctions& mpi, const JoinOptions& options) : mpi_(mpi), options_(options) {
     const Bytes before = read_process_memory().now();
-    const int code = mpi_.start(&rank_, &count_);
+    const int code = start();
     if (code != 0) {
       throw Error(ErrorKind::kBackend,
                   fmt::format("MPI: expected to join the other ranks, received error {}.", code));
@@ -145,6 +184,11 @@ class MpiRanks final : public JoinedRanks {
   void end_all(int code) override { mpi_.end_all(code); }
 
  private:
+  int start() {
+    const Watch watch(options_);
+    return mpi_.start(&rank_, &count_);
+  }
+
   template <typename T>
   static std::span<T> piece(std::span<T> bytes, size_t at) {
     return at >= bytes.size() ? std::span<T>()

@@ -6,6 +6,7 @@
 // there, by a shim for its implementation (mpi_functions.h): without a launcher nothing of it is
 // touched. One thread joins, exchanges and leaves.
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,9 +27,12 @@ class JoinedRanks : public Ranks {
   virtual void end_all(int code) = 0;
 };
 
-// How long a rank waits for another one before it gives up.
 struct JoinOptions {
+  // How long a rank waits for another one before it gives up.
   double timeout_seconds = 60;
+  // Called on another thread, with the reason, where the library has not started within that time:
+  // no call of it can be left from within, so the process is to be ended. Empty: it waits on.
+  std::function<void(const std::string& why)> late = {};
 };
 
 // Which of several processes of a launcher this is, without joining; 0 where it is the only one.
