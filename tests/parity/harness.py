@@ -204,6 +204,13 @@ def permuted(case: Case, seed: int) -> Case:
     return Case(case.build, case.x[order], case.y[order], case.loss, sample_weight)
 
 
+def rounded_otherwise(weights: list[np.ndarray], seed: int) -> list[np.ndarray]:
+    """Each weight moved by up to half a unit in its last place, as a rounding might have."""
+    rng = np.random.default_rng(seed)
+    move = lambda w: 1 + 2.0**-24 * rng.choice([-1.0, 1.0], w.shape)  # noqa: E731
+    return [(w * move(w)).astype(w.dtype) if w.dtype.kind == "f" else w for w in weights]
+
+
 # What a gradient may be off by where it is 0 but for rounding, as a share of all gradients.
 ROUNDED_ZERO = 1e-9
 
@@ -213,18 +220,22 @@ def assert_one_step(
     case: Case,
     *options: Any,
     orders: int = 1,
+    roundings: int = 0,
     zero: float = ROUNDED_ZERO,
     loss_share: float = 1e-5,
 ) -> None:
     """Loss and every gradient against float64, no worse than Keras's own float32 twice over.
 
-    Where rounding decides between sides of many kinks, one run of Keras says little about its
-    error: the largest of so many orders of the samples counts.
+    Where rounding decides between sides of many kinks, or is enlarged by hundreds of layers, one
+    run of Keras says little about its error: the largest counts of so many orders of the samples,
+    and of so many other roundings of the weights.
     """
     weights = shaken_weights(build_in("float32", case, None), case.noise)
     loss64, exact = keras_gradients("float64", case, weights)
     cases = [case, *(permuted(case, seed) for seed in range(1, orders))]
-    losses, runs = zip(*(keras_gradients("float32", each, weights) for each in cases))
+    starts = [(each, weights) for each in cases]
+    starts += [(case, rounded_otherwise(weights, seed)) for seed in range(roundings)]
+    losses, runs = zip(*(keras_gradients("float32", *start) for start in starts))
     keras_error = max(abs(loss32 - loss64) for loss32 in losses)
     loss, ours = plimsoll_gradients(folder, case, weights, *options)
     assert abs(loss - loss64) <= max(loss_share * abs(loss64), 2 * keras_error), (

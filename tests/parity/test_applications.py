@@ -37,6 +37,9 @@ FAMILIES = {
 }
 # Where weights that are moved by more have Keras's own float32 a quarter off.
 NOISE = {"EfficientNetB7": 0.02}
+# Of 813 layers, where 18 numbers make a mean: from six draws of the weights Keras's loss is 1.2e-5 to
+# 8.2e-5 off in float32, ours 1.1e-5 to 1.2e-4, each time another one more.
+ROUNDINGS = {"EfficientNetB7": 4}
 NETWORKS = [name for names in FAMILIES.values() for name in names]
 
 
@@ -87,7 +90,8 @@ def test_predictions(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_one_step(name: str, tmp_path: Path) -> None:
-    assert_one_step(tmp_path, case(calm(network(name)), name), loss_share=2e-5)
+    made = case(calm(network(name)), name)
+    assert_one_step(tmp_path, made, roundings=ROUNDINGS.get(name, 0), loss_share=2e-5)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
