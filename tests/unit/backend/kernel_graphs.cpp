@@ -280,9 +280,8 @@ std::vector<KernelGraph> convolution_graphs(bool mixed) {
 }
 
 KernelGraph patch_graph() {
-  return {"patches",
-          convolution_graph(
-              {"patches", 224, 3, 384, 16, 16, 1, 1, {0, 0, 0, 0}, true, false}, false)};
+  return {"patches", convolution_graph(
+                         {"patches", 224, 3, 384, 16, 16, 1, 1, {0, 0, 0, 0}, true, false}, false)};
 }
 
 std::vector<KernelGraph> dense_graphs(bool mixed) {
