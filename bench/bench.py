@@ -11,6 +11,7 @@
     tools/bench --mode live_speed S1b     live Keras models beside the command line and Keras
     tools/bench --mode ranks S0a          two ranks of a thread each beside one process of two
     tools/bench --mode unseen             networks that nothing was tuned on, free and at limits
+    tools/bench --mode drawn              networks drawn at random, by the commit's hash
     tools/bench --mode watch S0a          TensorFlow's steps under plimsoll watch, and alone
 
 Each run is a process of its own, runs of all sides alternate, all read the same files from page
@@ -34,7 +35,7 @@ from typing import Any
 
 import charts
 import tables
-from goals import NAMES, UNSEEN
+from goals import DRAWN, NAMES, UNSEEN
 from materials import BINARY, ROOT
 from processes import run
 from sides import PYTORCH, Failed
@@ -66,6 +67,7 @@ USUAL = {
     "live_speed": ["S0a", "S1b", "S4b"],
     "ranks": ["S0a", "ResNet50", "GPT-small"],
     "unseen": UNSEEN,
+    "drawn": DRAWN,
 }
 
 
@@ -85,6 +87,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, help="of a run; default: the workload's")
     parser.add_argument("--memory", help="this limit in place of those of the goals")
     parser.add_argument("--precision", default="f32,bf16", help="f32,bf16")
+    parser.add_argument("--seed", default="", help="of networks that are drawn, for the commit's")
     parser.add_argument("--rungs", type=int, default=12, help="limits of a ladder")
     parser.add_argument("--quick", action="store_true", help="few steps, once")
     parser.add_argument("--prefix", default="", help="in front of every command (chrt -f 1)")
@@ -110,7 +113,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    more = {"ladder": ["fashion"], "unseen": UNSEEN, "train": UNSEEN}
+    more = {"ladder": ["fashion"], "unseen": UNSEEN, "train": UNSEEN, "drawn": DRAWN}
     known = [*NAMES, *more.get(options.mode, [])]
     for name in options.names:
         if name not in known and options.mode != "start":

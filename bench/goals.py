@@ -64,6 +64,7 @@ UNSEEN = [
     "DCGAN",
     "LSTM-autoencoder",
 ]
+DRAWN = [f"drawn-{number}" for number in range(20)]
 PREDICTION = 1.5  # predict and evaluate, against compiled inference
 
 

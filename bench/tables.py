@@ -140,6 +140,11 @@ def columns_of(mode: str, peers: list[str]) -> list[Column]:
         speed = ("ratio", lambda r: times(r["speed"]))
         guess: Column = ("estimated / measured", lambda r: r["estimate"])
         return [name, ("plan", lambda r: r["what"]), size, peak, time, theirs, speed, guess, last]
+    if mode == "drawn":
+        size = ("limit MiB", lambda r: mib(r["limit_bytes"]))
+        guess = ("estimated / measured", lambda r: r["estimate"])
+        slow: Column = ("below 40 % of their limits, of the step", lambda r: r.get("slow") or "–")
+        return [name, ("plan", lambda r: r["what"]), size, peak, time, guess, slow, last]
     return [name, last]
 
 

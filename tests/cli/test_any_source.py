@@ -1,4 +1,5 @@
-"""The smallest limit that `plan` prints without data holds for a run with data of any form."""
+"""The smallest limit that `plan` prints without data holds for a run with data of any form, in a
+memory control group of exactly that size where one can be made."""
 
 import json
 import subprocess
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 from memory_data import Place, write_data
+from memory_run import IN_CGROUP, can_make_groups
 
 MODELS: dict[str, tuple[list[int], list[tuple[str, dict[str, Any]]]]] = {
     "table": ([24], [("Dense", {"units": 512, "activation": "relu"}),
@@ -58,11 +60,15 @@ class Program:
     def __init__(self, plimsoll: Path, folder: Path) -> None:
         self.plimsoll, self.folder = plimsoll, folder
         self.plans: dict[tuple[str, int], dict[str, Any]] = {}
+        self.groups = can_make_groups()
 
-    def run(self, verb: str, model: str, classes: int, *more: str) -> dict[str, Any]:
-        command = [str(self.plimsoll), verb, str(write_model(self.folder, model, classes)),
-                   "--batch", str(BATCH), "--optimizer", "adam", "--json", "--times", "none",
-                   "--loss", "sparse_categorical_crossentropy", "--no-spill", *more]  # fmt: skip
+    def run(
+        self, verb: str, model: str, classes: int, *more: str, group: list[str] | None = None
+    ) -> dict[str, Any]:
+        command = [*(group or []), str(self.plimsoll), verb,
+                   str(write_model(self.folder, model, classes)), "--batch", str(BATCH),
+                   "--optimizer", "adam", "--json", "--times", "none", "--loss",
+                   "sparse_categorical_crossentropy", "--no-spill", *more]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
@@ -94,7 +100,12 @@ def test_the_printed_smallest_limit_is_the_runs(
         place.numbers([rows], "int32", below=classes)
     ]
     words = write_data(place)
-    run = program.run("fit", model, classes, *words, "--memory", str(limit), "--epochs", "1")
+    report = tmp_path / "group.json"
+    group = [str(IN_CGROUP), f"{limit}B", "--report", str(report), "--"] if program.groups else []
+    run = program.run("fit", model, classes, *words, "--memory", str(limit), "--epochs", "1",
+                      group=group)  # fmt: skip
+    if group:
+        assert json.loads(report.read_text())["oom_kills"] == 0
     assert run["block_set"] == 0
     assert run["measured_process_bytes"] <= limit
 

@@ -279,6 +279,11 @@ std::vector<KernelGraph> convolution_graphs(bool mixed) {
   return graphs;
 }
 
+KernelGraph patch_graph() {
+  return {"patches", convolution_graph(
+                         {"patches", 224, 3, 384, 16, 16, 1, 1, {0, 0, 0, 0}, true, false}, false)};
+}
+
 std::vector<KernelGraph> dense_graphs(bool mixed) {
   const std::vector<DenseCase> cases = {{"wide", {300}, 70, true, true},
                                         {"odd", {33}, 19, true, false},

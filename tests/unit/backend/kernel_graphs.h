@@ -23,6 +23,8 @@ void PrintTo(const KernelGraph& graph, std::ostream* out);
 // Convolutions of all kinds: few and many channels, strides, dilation, groups, one-sided padding.
 // `mixed`: factors and results are bfloat16.
 std::vector<KernelGraph> convolution_graphs(bool mixed = false);
+// Patches of 16 × 16 of an image, as transformers of images begin with.
+KernelGraph patch_graph();
 // Dense layers, wide, odd and single, with and without relu.
 std::vector<KernelGraph> dense_graphs(bool mixed = false);
 std::vector<KernelGraph> mixed_pooled_graphs();

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
+#include <random>
+#include <set>
+
 #include "backend/cpu/simd/isa.h"
 #include "backend/onednn/library_pages.h"
 #include "backend/onednn/primitive_cache.h"
@@ -69,6 +74,36 @@ TEST(ResidentBytes, CountPrimitivesOnceOverAllPrograms) {
   EXPECT_LT(kernels({8, 16}) - one, 100_KiB);
   EXPECT_GT(kernels({8, 11}) - one, 200_KiB);
   EXPECT_GT(backend->resident_bytes(programs_of(mine, {8})).engine, 4_MiB);
+}
+
+// Pieces of many sizes with holes between them, other ones for each `seed`.
+class PiecesOfHeap {
+ public:
+  explicit PiecesOfHeap(uint32_t seed) {
+    std::minstd_rand random(seed);
+    for (std::unique_ptr<char[]>& piece : pieces_) {
+      piece = std::make_unique<char[]>(16 + random() % 6000);
+    }
+    for (std::unique_ptr<char[]>& piece : pieces_) {
+      if (random() % 2 == 0) piece.reset();
+    }
+  }
+
+ private:
+  std::array<std::unique_ptr<char[]>, 4000> pieces_;
+};
+
+// Equal questions get equal answers, whatever the process did before: what the library's
+// descriptions hold is read off the heap, which says some KiB more or less.
+TEST(ResidentBytes, AreTheSameInAnyHeap) {
+  std::set<Bytes> answers;
+  for (uint32_t seed = 1; seed <= 24; ++seed) {
+    const PiecesOfHeap pieces(seed);
+    const auto backend = make_onednn(2);
+    const graph::Graph mine = prepared(*backend, patch_graph().graph);
+    answers.insert(backend->resident_bytes(programs_of(mine, {16})).kernels);
+  }
+  EXPECT_EQ(answers.size(), 1u);
 }
 
 // Products of our own are no primitives.

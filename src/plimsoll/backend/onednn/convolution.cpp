@@ -482,7 +482,7 @@ std::shared_ptr<Compiled> Convolutions::compiled_with(const Convolution& c,
   return cache_.get(key_of(c, weights_key), [&] {
     auto result = std::make_shared<Compiled>();
     guarded("a convolution", [&] {
-      result->take([c, weights] { return describe(c, weights); });
+      result->take([c, weights] { return describe(c, weights); }, most_described(c));
       const bool gradient = c.kind == ConvolutionKind::kGradKernel;
       result->weights = queried(result->description,
                                 gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md);

@@ -36,6 +36,14 @@ Bytes code_bytes(const Convolution& c) {
   return kVolumeCode + kVolumeCodeOfTap * c.geometry.window.taps();
 }
 
+Bytes most_described(const Convolution& c) {
+  const ops::Window& columns = c.geometry.columns();
+  if (c.kind == ConvolutionKind::kForward && c.geometry.window.rank() < 3) {
+    return kDescribedColumn * columns.output;
+  }
+  return Compiled::kMostOfColumn * columns.input;
+}
+
 Bytes table_bytes(const Convolution& c, const Compiled& compiled, bool wide_vectors) {
   if (!has_tables(compiled.implementation)) return {};
   const ops::Window& columns = c.geometry.columns();

@@ -13,6 +13,9 @@
 
 namespace plimsoll::backend::onednn {
 
+// The most that tables of its description may take.
+Bytes most_described(const Convolution& convolution);
+
 // Beside what short rows take (resident.cpp); `convolution` is that of the primitive.
 Bytes table_bytes(const Convolution& convolution, const Compiled& compiled, bool wide_vectors);
 

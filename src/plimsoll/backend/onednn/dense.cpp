@@ -309,7 +309,7 @@ DenseLayers::AllCompiled DenseLayers::compiled(const Dense& d, bool add) const {
     all.push_back(cache_.get(key_of(d, share, add), [&] {
       auto result = std::make_shared<Compiled>();
       guarded("a dense layer",
-              [&] { result->take([d, share, add] { return describe(d, share, add); }); });
+              [&] { result->take([d, share, add] { return describe(d, share, add); }, Bytes()); });
       return result;
     }));
   }

@@ -83,10 +83,16 @@ class KeptAside {
   std::array<void*, ((kMost - kLeast) / kStep + 1) * kOfSize> pieces_{};
 };
 
-Bytes tables_within(Bytes held) {
-  constexpr Bytes kUsualDescription = 48_KiB;
+// Usual descriptions take 27 to 52 KiB. What the heap says of one differs by up to 10 KiB with what
+// was freed before it, and the first one in a process takes 30 KiB more: the bound lies where none
+// of a usual one would be on either side of it by chance. `most`: what its tables may take; where
+// that is part of what is allowed for any, little more than usual is none.
+Bytes tables_within(Bytes held, Bytes most) {
+  constexpr Bytes kUsualDescription = 60_KiB;
+  constexpr Bytes kLittleMore = 32_KiB;
   constexpr Bytes kGrain = 64_KiB;
-  return round_up(max(held - kUsualDescription, Bytes()), kGrain);
+  const Bytes more = max(held - kUsualDescription, Bytes());
+  return most < kLittleMore && more < kLittleMore ? Bytes() : round_up(more, kGrain);
 }
 
 // Whether primitives were made since one ran, so that pages of their making lie about.
@@ -147,12 +153,12 @@ void append_relu(dnnl::post_ops& post_ops) {
   post_ops.append_eltwise(dnnl::algorithm::eltwise_linear, 1.0f, 0.0f);
 }
 
-void Compiled::take(std::function<dnnl::primitive_desc_base()> describes) {
+void Compiled::take(std::function<dnnl::primitive_desc_base()> describes, Bytes most_tables) {
   describe_ = std::move(describes);
   const KeptAside kept_aside;
   const int64_t before = bytes_in_use();
   description = describe_();
-  tables = tables_within(Bytes(bytes_in_use() - before));
+  tables = tables_within(Bytes(bytes_in_use() - before), most_tables);
   implementation = description.impl_info_str();
   const const_dnnl_memory_desc_t scratchpad =
       dnnl_primitive_desc_query_md(description.get(), dnnl_query_scratchpad_md, 0);
@@ -160,10 +166,10 @@ void Compiled::take(std::function<dnnl::primitive_desc_base()> describes) {
 }
 
 void Compiled::take_tried(int64_t columns) {
+  const Bytes most = kMostOfColumn * columns;
   constexpr Bytes kManyOfColumn{512};
-  constexpr Bytes kMostOfColumn{2560};
   if (tables > kManyOfColumn * columns) {
-    tried = kMostOfColumn * columns;  // which these are near to
+    tried = most;  // which these are near to
     return;
   }
   description = {};  // not to be held beside
@@ -172,7 +178,7 @@ void Compiled::take_tried(int64_t columns) {
   const dnnl::primitive_desc_base other = describe_();
   while (dnnl_primitive_desc_next_impl(other.get()) == dnnl_success) {
     if (!std::string_view(other.impl_info_str()).starts_with("brg_fwd")) continue;
-    tried = max(tried, tables + tables_within(Bytes(bytes_in_use() - before)) * 2);
+    tried = max(tried, tables + tables_within(Bytes(bytes_in_use() - before), most) * 2);
   }
 }
 

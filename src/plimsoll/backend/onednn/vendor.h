@@ -93,8 +93,11 @@ struct Compiled {
   dnnl::memory::desc weights;  // as the primitive wants them; set by who described it
   dnnl::primitive primitive;   // empty until compile()
 
-  // Fills description, implementation, scratch and tables; `describes` may be asked again.
-  void take(std::function<dnnl::primitive_desc_base()> describes);
+  // The most that a description was met to take for a column of its images.
+  static constexpr Bytes kMostOfColumn{2560};
+  // Fills description, implementation, scratch and tables, which may take `most_tables`;
+  // `describes` may be asked again.
+  void take(std::function<dnnl::primitive_desc_base()> describes, Bytes most_tables);
   void forget_description();
   // Generates code. Throws kBackend.
   void compile();
