@@ -167,6 +167,7 @@ int run(const ExplainCommand& command) {
                                                 "{}. Run plimsoll explain once for each.",
                                                 command.logs.size()));
   }
+  check_text_name("--html", command.html);
   if (!command.html.empty()) check_place(command.html);
   int code = kDone;
   for (const std::string& log : command.logs) {

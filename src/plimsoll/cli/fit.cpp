@@ -10,6 +10,7 @@
 
 #include "base/accounted.h"
 #include "base/format.h"
+#include "base/places.h"
 #include "bench/machine.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
@@ -193,6 +194,7 @@ int run(const FitCommand& command, const TypedCommand& typed, const CommandRanks
   ranks.share(request.settings, request.checkpoint.resume);
   if (!ranks.leads()) request.settings.profile = false;
   run::check(request);
+  check_text_name("--profile-output", command.profile_output);
   Printer loading(quiet);
   run::Run run(run::load(model_request(command.model), request.settings,
                          {.optimizer = true, .loss = true}, loading));
