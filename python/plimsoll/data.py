@@ -138,6 +138,16 @@ def weigh_classes(samples: Samples, class_weight: dict[int, float]) -> None:
     samples.weights = [weights]
 
 
+def _counts(samples: Samples, inputs: list[str], outputs: list[str]) -> str:
+    """How many samples each array has: "100 in x, 90 in y"."""
+    told = []
+    for what, arrays, names in (("x", samples.x, inputs), ("y", samples.y, outputs),
+                                ("sample_weight", samples.weights, outputs)):  # fmt: skip
+        for array, name in zip(arrays, names, strict=False):
+            told.append(f"{len(array)} in {what}" + (f" ({name})" if len(arrays) > 1 else ""))
+    return ", ".join(told)
+
+
 def samples_of(
     engine: _core.Engine,
     x: Any,
@@ -156,10 +166,9 @@ def samples_of(
                                    else names[:1], "sample_weight")  # fmt: skip
         if len(samples.weights) == 1 and len(names) > 1:
             samples.weights = samples.weights * len(names)
-    counts = {len(array) for array in [*samples.x, *samples.y, *samples.weights]}
-    if len(counts) > 1:
+    if len({len(array) for array in [*samples.x, *samples.y, *samples.weights]}) > 1:
         raise ValueError("data: expected as many samples in each array, received "
-                         f"{', '.join(map(str, sorted(counts)))}.")  # fmt: skip
+                         f"{_counts(samples, engine.input_names, names)}.")
     if samples.rows == 0:
         raise ValueError("x: expected samples, received none.")
     if class_weight:

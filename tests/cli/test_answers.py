@@ -124,6 +124,7 @@ def test_what_fit_says_can_be_pasted(teller: Teller) -> None:
     assert larger[:at] + larger[at + 2 :] == [w for w in words if w != "--memory=10MiB"]
     assert teller.tell(*larger).code == 0
     (plan,) = re.findall(r"^what else would do: (plimsoll .*)$", told.output, re.M)
+    assert "--output" not in plan, "what is a model for one is a plan for the other"
     planned = teller.tell(*shlex.split(plan)[1:], "--json")
     assert json.loads(planned.output)["answer"] == "impossible"
 

@@ -185,6 +185,45 @@ def test_unknown_words(place: Workplace, option: str, value: str, hint: str) -> 
     assert_refused(place, place.fit(**{option: value}), USAGE, hint)
 
 
+def test_a_limit_without_its_unit(place: Workplace) -> None:
+    result = place.fit(memory="100")
+    assert_refused(place, result, USAGE, "--memory", "100 bytes", "Did you mean 100MiB?")
+
+
+def test_labels_that_are_one_hot(place: Workplace) -> None:
+    y = place.save("hot.npy", np.eye(3, dtype="float32")[np.arange(40) % 3])
+    result = place.fit(labels=y)
+    assert_refused(place, result, DATA, "hot.npy", "each of the 3 classes",
+                   "use categorical_crossentropy, or labels of whole numbers")  # fmt: skip
+    done = place.fit(labels=y, loss="categorical_crossentropy")
+    assert done.returncode == 0 and place.output.exists(), done.stderr
+
+
+def test_evaluate_says_of_labels_what_fit_says(place: Workplace) -> None:
+    layers = [layer("InputLayer", "in", batch_shape=[None, 6], dtype="float32"),
+              layer("Dense", "out", units=1, activation="sigmoid")]  # fmt: skip
+    path = place.folder / "one.json"
+    config = {"name": "one", "layers": layers}
+    path.write_text(json.dumps({"class_name": "Sequential", "config": config}))
+    y = place.save("five.npy", np.full(40, 5, "int32"))
+    words = ["--data", place.x, "--labels", y, "--loss", "binary_crossentropy", "--batch", 16]
+    for command in (["fit", path, *words, "--optimizer", "sgd"], ["evaluate", path, *words]):
+        done = place.run(*command)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("expected labels from 0 to 1") == 1, done.stderr
+
+
+def test_check_as_an_object(place: Workplace) -> None:
+    done = place.run("check", place.model, "--json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0 and answer["can_be_trained"] and answer["reasons"] == []
+    small_model(place.model, last="Lambda")
+    done = place.run("check", place.model, "--json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == MODEL and not answer["can_be_trained"]
+    assert len(answer["reasons"]) == 1 and "[out]" in answer["reasons"][0]
+
+
 def test_limit_of_one_kibibyte(place: Workplace) -> None:
     result = place.fit(memory="1KiB")
     assert_refused(place, result, DOES_NOT_FIT, "--memory 1KiB", "impossible below")

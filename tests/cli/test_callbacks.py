@@ -289,6 +289,25 @@ def test_unknown_words(place: Workplace, option: str, value: str, words: str) ->
     assert words in result.stderr
 
 
+def test_a_monitor_that_is_not_there_is_refused_before_the_first_step(training: Training) -> None:
+    place, folder = training.place, training.place.folder
+    output = folder / "trained.keras"
+    words = {"data": folder / "x.npy", "labels": folder / "xy.npy", "metrics": "accuracy",
+             "loss": "binary_crossentropy", "early_stopping": "3", "output": output}  # fmt: skip
+    for monitor in ("val_loss", "val_accuracy"):
+        refused = place.fit(training.model, **words, monitor=monitor)
+        assert refused.returncode == USAGE, refused.stderr
+        assert f'expected one of the metrics loss, accuracy, received "{monitor}"' in refused.stderr
+        assert "--validation PATH or --validation-split PART" in refused.stderr
+        assert not place.log.exists(), "refused before the first step"
+    refused = place.fit(training.model, **words, monitor="acuracy", validation_split="0.2")
+    assert refused.returncode == USAGE and 'Did you mean "accuracy"?' in refused.stderr
+    assert "loss, accuracy, val_loss, val_accuracy" in refused.stderr
+    assert not place.log.exists() and not output.exists()
+    done = place.fit(training.model, **words, monitor="val_accuracy", validation_split="0.2")
+    assert done.returncode == 0 and output.exists(), done.stderr
+
+
 def test_a_plateau_where_nothing_is_trained(training: Training) -> None:
     place = training.place
     np.save(place.folder / "targets.npy", np.zeros((120, 8), "float32"))

@@ -56,6 +56,54 @@ def test_a_plan_of_another_run_is_refused(plimsoll: Path, job: list[str], tmp_pa
     assert "the saved plan needs" in refused.stderr
 
 
+def test_a_plan_replaces_nothing_but_a_plan(plimsoll: Path, job: list[str], tmp_path: Path) -> None:
+    plan = [str(plimsoll), "plan", *job]
+    for name in ("o.keras", "o.h5", "o.weights.h5", "o.json", "z.npy", "z.npz", "z.csv", "z.CSV"):
+        for option in ("--output", "--html"):
+            refused = run(*plan, option, str(tmp_path / name))
+            assert refused.returncode == 2, (name, refused.stderr)
+            assert option in refused.stderr and name in refused.stderr
+            assert not (tmp_path / name).exists()
+    other = tmp_path / "notes.txt"
+    other.write_text("not to be lost")
+    refused = run(*plan, "--output", str(other))
+    assert refused.returncode == 2 and "is no plan" in refused.stderr
+    assert other.read_text() == "not to be lost"
+    (tmp_path / "small.plan").write_text("")
+    for _ in range(2):
+        done = run(*plan, "--output", str(tmp_path / "small.plan"))
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "small.plan").read_text().startswith("plan kernel_set=")
+
+
+def test_what_trains_a_plan_has_no_output_of_plans(
+    plimsoll: Path, job: list[str], tmp_path: Path
+) -> None:
+    words = [word for word in job if word != "--json"]
+    told = run(str(plimsoll), "plan", *words, "--output", str(tmp_path / "a.plan"))
+    assert told.returncode == 0, told.stderr
+    assert "to train it" in told.stdout and "--output" not in told.stdout
+
+
+def test_tables_and_pages_replace_no_model(
+    plimsoll: Path, job: list[str], tmp_path: Path
+) -> None:
+    model = tmp_path / "mine.keras"
+    model.write_text("a model")
+    for option in ("--log", "--csv-log", "--profile-output"):
+        refused = run(str(plimsoll), "fit", *job, "--epochs", "1", option, str(model))
+        assert refused.returncode == 2 and option in refused.stderr, refused.stderr
+    log = tmp_path / "killed.log"
+    log.write_text("Killed")
+    for option in ("--html", "--json"):
+        words = ["watch", option, str(model), "--", "true"]
+        refused = run(str(plimsoll), *words)
+        assert refused.returncode == 2 and option in refused.stderr, refused.stderr
+    refused = run(str(plimsoll), "explain", str(log), "--html", str(model))
+    assert refused.returncode == 2, refused.stderr
+    assert model.read_text() == "a model"
+
+
 def test_a_slowdown_buys_memory(plimsoll: Path, job: list[str]) -> None:
     free = answer(plimsoll, *job)
     points = free["frontier"]

@@ -1,6 +1,8 @@
 """Tables as spreadsheets, pandas and instruments write them: read as they are meant, or refused
 with the line and the value that stood in the way."""
 
+import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -208,3 +210,39 @@ def test_text_in_utf_16(place: Workplace) -> None:
         )
         assert done.returncode == DATA, done.stderr
         assert "iconv" in done.stderr
+
+
+def test_fit_says_what_a_table_became(place: Workplace) -> None:
+    _, said = fit(place, place.write("t.csv", table()))
+    assert 't.csv: the label is column "label"; 2 other columns became 2 numbers a sample.' in said
+    words = "a,city,label\n" + "".join(f"{i},{'xyz'[i % 3]},{i % 2}\n" for i in range(6))
+    _, said = fit(place, place.write("w.csv", words), width=4)
+    assert '2 other columns became 4 numbers a sample.' in said
+
+
+def test_a_column_of_words_that_became_many_numbers(place: Workplace) -> None:
+    words = "a,who,label\n" + "".join(f"{i},n{i},{i % 2}\n" for i in range(9))
+    said = refused(place, place.write("w.csv", words), width=2)
+    assert "Column who became 9 numbers" in said and "--columns" in said
+    _, said = fit(place, place.write("w.csv", words), "--categories", "index")
+    assert "became 2 numbers" in said
+
+
+def test_standardized_models_are_evaluated_by_the_same_scale(place: Workplace) -> None:
+    """The command that fit prints gives the loss that fit had; without --like it is said."""
+    data = place.write("t.csv", table([[1000 * row[0] + 500, row[1], row[2]] for row in ROWS]))
+    shifted = table([[1000 * row[0] + 9000, row[1], row[2]] for row in ROWS])
+    test = place.write("test.csv", shifted)
+    _, said = fit(place, data, "--standardize")
+    (command,) = re.findall(r"^  plimsoll (evaluate .*)$|^  \S*plimsoll (evaluate .*)$", said, re.M)
+    words = shlex.split("".join(command))
+    assert "--standardize" in words and words[words.index("--like") + 1] == str(data)
+    assert words[words.index("--data") + 1] == "TEST.csv" and "--weights" not in words
+    words[words.index("--data") + 1] = str(test)
+    done = place.run(*words)
+    assert done.returncode == 0 and "by their own mean" not in done.stderr, done.stderr
+    own = [word for i, word in enumerate(words)
+           if word != "--like" and words[i - 1] != "--like"]  # fmt: skip
+    done = place.run(*own)
+    assert done.returncode == 0 and "by their own mean" in done.stderr, done.stderr
+    assert "--like TRAIN.csv" in done.stderr

@@ -56,3 +56,22 @@ def test_a_long_search(plimsoll: Path, tmp_path: Path) -> None:
     assert re.search("\r\x1b\\[K(searching for|it )[^\r]+, 1 s", shown), shown
     assert "\n" not in shown
     assert shown.endswith("\r\x1b[K")
+
+
+@pytest.mark.nightly
+def test_a_long_search_in_a_log(plimsoll: Path, tmp_path: Path) -> None:
+    """A line every ten seconds, not the first one alone."""
+    model = tmp_path / "chain.json"
+    model.write_text(json.dumps(chain(32)))
+    words = [plimsoll, "plan", model, "--batch", 64, "--optimizer", "adam", "--loss", "mse",
+             "--memory", "40MiB", "--plan-time", 1000]  # fmt: skip
+    process = subprocess.Popen([str(w) for w in words], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)  # fmt: skip
+    assert process.stderr is not None
+    try:
+        lines = [process.stderr.readline() for _ in range(3)]
+    finally:
+        process.terminate()
+        process.wait()
+    seconds = [int(re.findall(r", (\d+) s$", line.rstrip())[0]) for line in lines]
+    assert seconds[0] in range(10, 14) and seconds[2] in range(30, 40), lines

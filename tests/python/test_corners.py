@@ -179,6 +179,7 @@ def test_what_is_trained_changed_since_compile() -> None:
 
 @pytest.mark.parametrize("named, call", [
     ("samples", lambda m: plimsoll.fit(m, X[:0], Y[:0])),
+    (r"received \d+ in x, 5 in y\.", lambda m: plimsoll.fit(m, X, Y[:5])),
     ("batch_size", lambda m: plimsoll.fit(m, X, Y, batch_size=0)),
     ("validation_split", lambda m: plimsoll.fit(m, X, Y, validation_split=1.5)),
     ("class_weight", lambda m: plimsoll.fit(m, X, Y, class_weight={"a": 1.0})),

@@ -2,12 +2,16 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
+#include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 
 namespace plimsoll {
 
@@ -25,6 +29,20 @@ void check_place(const std::string& path) {
   if (::access(name.c_str(), W_OK | X_OK) != 0) throw_io(path, "be written there", errno);
   std::error_code unreadable;
   if (std::filesystem::is_directory(path, unreadable)) throw_io(path, "be written", EISDIR);
+}
+
+void check_text_name(std::string_view option, const std::string& path,
+                     std::initializer_list<std::string_view> more) {
+  std::string name = path;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto ends = [&](std::string_view ending) { return name.ends_with(ending); };
+  constexpr std::string_view kBinary[] = {".keras", ".h5", ".hdf5", ".npy", ".npz"};
+  if (!std::ranges::any_of(kBinary, ends) && !std::ranges::any_of(more, ends)) return;
+  const std::string ending = std::filesystem::path(path).extension().string();
+  throw Error(ErrorKind::kConfig,
+              fmt::format("{}: expected a file for text, received {}, whose ending {} is that of a "
+                          "model or of data. Name another file.",
+                          option, path, ending));
 }
 
 }  // namespace plimsoll

@@ -4,7 +4,9 @@
 // at the end can be written there at all. That is asked at the start: work whose result has no
 // place is not begun.
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 namespace plimsoll {
 
@@ -14,5 +16,10 @@ std::string user_cache_folder();
 
 // Throws kIo where the folder of `path` is none or may not be written to, or `path` is a folder.
 void check_place(const std::string& path);
+
+// For an option that writes text. Throws kConfig where the name is one of a model or of arrays
+// (.keras, .h5, .npy …), or ends in one of `more`: a slip must not replace what was trained.
+void check_text_name(std::string_view option, const std::string& path,
+                     std::initializer_list<std::string_view> more = {});
 
 }  // namespace plimsoll

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/file_options.h"
+#include "formats/json_text.h"
 #include "formats/model_check.h"
 #include "train/self_test.h"
 
@@ -17,6 +18,7 @@ namespace {
 struct CheckCommand {
   std::string model;
   FileOptions file;
+  bool json = false;
 };
 
 // What the file says of itself, where nothing else was found.
@@ -33,9 +35,29 @@ void check_self_test(const CheckCommand& command, formats::CheckReport& report) 
   }
 }
 
+void print_json(const CheckCommand& command, const formats::CheckReport& report) {
+  using layers::Config;
+  const auto list = [](const std::vector<std::string>& texts) {
+    Config::Array items;
+    for (const std::string& text : texts) items.emplace_back(text);
+    return Config(std::move(items));
+  };
+  const Config json = Config::Object{{"model", command.model},
+                                     {"can_be_trained", report.reasons.empty()},
+                                     {"has_weights", report.has_weights},
+                                     {"has_training_configuration", report.is_compiled},
+                                     {"reasons", list(report.reasons)},
+                                     {"notes", list(report.notes)}};
+  std::printf("%s\n", formats::print_json(json, 2).c_str());
+}
+
 int run(const CheckCommand& command) {
   formats::CheckReport report = formats::check_model(command.model, load_options(command.file));
   check_self_test(command, report);
+  if (command.json) {
+    print_json(command, report);
+    return report.reasons.empty() ? kDone : kModelRefused;
+  }
   if (report.reasons.empty()) {
     std::printf("%s: can be trained. Weights: %s. Training configuration: %s.\n",
                 command.model.c_str(), report.has_weights ? "in the file" : "none",
@@ -57,6 +79,7 @@ Command add_check(CLI::App& app) {
       app.add_subcommand("check", "Whether a model can be trained, and every reason why not");
   command->add_option("MODEL", options->model, "Model file: .keras, .h5 or Keras JSON")->required();
   add_file_options(*command, options->file);
+  command->add_flag("--json", options->json, "One JSON object on standard output");
   return [options] { return run(*options); };
 }
 

@@ -19,6 +19,7 @@
 #include "base/places.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/typed_command.h"
 #include "formats/model_file.h"
 #include "watch/tell/explanation_page.h"
 
@@ -37,6 +38,7 @@ struct ExplainCommand {
 explain::ModelShapes model_shapes(const std::string& path) {
   explain::ModelShapes shapes;
   if (path.empty()) return shapes;
+  shapes.spelled = shell_word(path);
   const formats::LoadedModel loaded = formats::load_model(path);
   for (const layers::LayerCall& call : loaded.model.calls()) {
     explain::ModelLayer layer;
@@ -167,6 +169,7 @@ int run(const ExplainCommand& command) {
                                                 "{}. Run plimsoll explain once for each.",
                                                 command.logs.size()));
   }
+  check_text_name("--html", command.html);
   if (!command.html.empty()) check_place(command.html);
   int code = kDone;
   for (const std::string& log : command.logs) {

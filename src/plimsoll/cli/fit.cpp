@@ -10,6 +10,7 @@
 
 #include "base/accounted.h"
 #include "base/format.h"
+#include "base/places.h"
 #include "bench/machine.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
@@ -187,12 +188,31 @@ void tell_end(const FitCommand& command, const run::FitResult& result, const Typ
   if (result.history.interrupted) tell_interrupted(command, result, typed);
 }
 
-int run(const FitCommand& command, const TypedCommand& typed, const CommandRanks& ranks) {
+// A model does not know that its columns were scaled: who evaluates it has to scale by the same.
+void tell_scale(const FitCommand& command, const CLI::App& app, const TypedCommand& typed) {
+  const std::vector<std::string>& data = command.data.data.data;
+  const std::string& output = command.fit.output;
+  if (!command.data.data.set.standardize || output.empty() || data.size() != 1) return;
+  TypedCommand evaluate = other_typed(typed, app, "evaluate");
+  std::ranges::replace(evaluate.words, command.model.model.path, output);
+  evaluate = changed(evaluate, {.option = "--weights", .value = "FILE", .left_out = true});
+  evaluate = changed(evaluate, {.option = "--data", .value = "TEST.csv"});
+  const std::vector<std::string>& like = command.data.data.like;
+  if (like.empty()) evaluate = changed(evaluate, {.option = "--like", .value = data.front()});
+  std::fprintf(stderr,
+               "the model was trained on standardized columns, and its file does not hold their "
+               "scale. To evaluate it on others, or in the same way to predict:\n  %s\n",
+               command_line(evaluate).c_str());
+}
+
+int run(const FitCommand& command, const CLI::App& app, const TypedCommand& typed,
+        const CommandRanks& ranks) {
   const bool quiet = command.model.json;
   run::FitRequest request = fit_request(command);
   ranks.share(request.settings, request.checkpoint.resume);
   if (!ranks.leads()) request.settings.profile = false;
   run::check(request);
+  check_text_name("--profile-output", command.profile_output);
   Printer loading(quiet);
   run::Run run(run::load(model_request(command.model), request.settings,
                          {.optimizer = true, .loss = true}, loading));
@@ -203,6 +223,7 @@ int run(const FitCommand& command, const TypedCommand& typed, const CommandRanks
     std::fputs((report::to_json(result.summary) + "\n").c_str(), stdout);
   } else {
     tell_end(command, result, typed);
+    if (ranks.leads()) tell_scale(command, app, typed);
   }
   report_profile(command, request, run, std::move(result.profile));
   return exit_code(result);
@@ -256,7 +277,7 @@ Command add_fit(CLI::App& app, const TypedCommand& typed) {
     return or_refusal(typed, app, true, [&] {
       try {
         CommandRanks ranks(options->rank_timeout);
-        return ranks.end(run(*options, typed, ranks));
+        return ranks.end(run(*options, app, typed, ranks));
       } catch (const train::RunExists& found) {
         return tell_run_exists(*options, found, typed);
       }

@@ -5,12 +5,16 @@
 #include <CLI/CLI.hpp>
 #include <bit>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "base/accounted.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/format.h"
+#include "base/places.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
@@ -91,6 +95,31 @@ run::FitRequest request_of(const PlanCommand& options) {
   return request;
 }
 
+// What a file begins with; of none, or of what is no file, nothing.
+std::string beginning_of(const std::string& path, size_t size) {
+  std::error_code unreadable;
+  if (!std::filesystem::is_regular_file(path, unreadable)) return "";
+  std::string text(size, '\0');
+  text.resize(File::open_read(path).read_some_at(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+// A plan takes the place of an older one alone.
+void check_places(const PlanCommand& options) {
+  for (const auto& [option, path] :
+       {std::pair("--output", &options.output), std::pair("--html", &options.html)}) {
+    if (path->empty()) continue;
+    check_text_name(option, *path, {".json", ".csv"});
+    check_place(*path);
+  }
+  const std::string begins = beginning_of(options.output, plan::kPlanBegins.size());
+  if (begins.empty() || begins == plan::kPlanBegins) return;
+  throw Error(ErrorKind::kConfig,
+              fmt::format("--output: expected a new file or an older plan, received {}, which is "
+                          "no plan. Name another file, or remove that one.",
+                          options.output));
+}
+
 // What to do with a plan that fits.
 std::string next_step(const PlanCommand& options, const CLI::App& app, const TypedCommand& typed) {
   std::vector<std::string> more;
@@ -104,6 +133,7 @@ std::string next_step(const PlanCommand& options, const CLI::App& app, const Typ
 int run(const PlanCommand& options, const CLI::App& app, const TypedCommand& typed) {
   // The first one answers of several processes that a launcher started.
   if (ranks::launched_rank() > 0) return kDone;
+  check_places(options);
   keep_freed_memory();
   Printer printer(options.model.json);
   run::FitRequest request = request_of(options);

@@ -71,6 +71,11 @@ std::string changed_line(const TypedCommand& command, const report::OptionChange
 
 std::string other_command(const TypedCommand& command, const CLI::App& app, const std::string& name,
                           const std::vector<std::string>& more) {
+  return command_line(other_typed(command, app, name), more);
+}
+
+TypedCommand other_typed(const TypedCommand& command, const CLI::App& app,
+                         const std::string& name) {
   const CLI::App& from = *app.get_subcommands().front();
   const CLI::App& to = *app.get_subcommand(name);
   std::vector<std::string> words = {name};
@@ -83,14 +88,16 @@ std::string other_command(const TypedCommand& command, const CLI::App& app, cons
       takes = true;
       continue;
     }
-    const bool kept = to.get_option_no_throw(word.substr(0, word.find('='))) != nullptr;
+    // An option of the same name that does something else is another one: what `fit --output` names
+    // is a model, what `plan --output` names is a plan.
+    const CLI::Option* same = to.get_option_no_throw(word.substr(0, word.find('=')));
+    const bool kept = same != nullptr && same->get_description() == option->get_description();
     if (kept) words.push_back(word);
     const bool has_value =
         option->get_items_expected_max() > 0 && word.find('=') == std::string::npos;
     takes = kept || !has_value;
   }
-  words.insert(words.end(), more.begin(), more.end());
-  return join(command.program, words);
+  return {command.program, std::move(words), {}};
 }
 
 report::Spelling spelling(const TypedCommand& command) {

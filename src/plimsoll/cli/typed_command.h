@@ -26,7 +26,9 @@ std::string command_line(const TypedCommand& command, const std::vector<std::str
 // With one option given anew, or first given, or left out (with `value` where it had one).
 TypedCommand changed(const TypedCommand& command, const report::OptionChange& change);
 std::string changed_line(const TypedCommand& command, const report::OptionChange& change);
-// Another command with those of the options that it takes too: `plan` of what `fit` was to train.
+TypedCommand other_typed(const TypedCommand& command, const CLI::App& app, const std::string& name);
+// Another command with those of the options that it takes too and that mean the same to both:
+// `plan` of what `fit` was to train.
 // `app` has both commands and has parsed the typed one.
 std::string other_command(const TypedCommand& command, const CLI::App& app, const std::string& name,
                           const std::vector<std::string>& more = {});

@@ -110,6 +110,8 @@ int run(const WatchCommand& command) {
   watch::RestartOptions restart = command.restart;
   restart.resume_arguments = watch::split_words(command.resume_arguments);
   if (restart.most > 0 && restart.history.empty()) restart.history = kHistory;
+  check_text_name("--json", command.json);
+  check_text_name("--html", command.html);
   if (!command.json.empty() && command.json != "-") check_place(command.json);
   if (!command.html.empty()) check_place(command.html);
   const watch::Run run = watch::watch_with_restarts(

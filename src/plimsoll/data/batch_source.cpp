@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/shape.h"
 #include "codec/number_format.h"
+#include "data/csv/csv_schema.h"
 #include "data/dataset.h"
 #include "data/sample_shape.h"
 
@@ -94,6 +95,8 @@ void check_target(const InputBinding& input, const RowSource& source) {
   const bool as_many = fixed_shape(received).element_count(1) == input.row_elements;
   if (as_many && is_flat(received)) return;
   const std::optional<std::string> both = broadcast_text(expected, received);
+  const bool one_hot = input.class_count > 1 && input.row_elements == 1 &&
+                       fixed_shape(received).element_count(1) == input.class_count;
   throw Error(ErrorKind::kData,
               "[" + input.name + "] " + source.origin() + ": expected labels of shape " +
                   batch_text(expected) + ", as the predictions ask for, received labels of shape " +
@@ -101,7 +104,12 @@ void check_target(const InputBinding& input, const RowSource& source) {
                   (both ? " A loss that repeats one for the other would be of shape " + *both +
                               ", and is refused."
                         : "") +
-                  " Give one label for each prediction, or change the last layer or the loss.");
+                  (one_hot ? fmt::format(" These are one number for each of the {} classes: use "
+                                         "categorical_crossentropy, or labels of whole numbers "
+                                         "(in Python: y.argmax(-1)).",
+                                         input.class_count)
+                           : " Give one label for each prediction, or change the last layer or "
+                             "the loss."));
 }
 
 void check_source(const InputBinding& input, const RowSource& source) {
@@ -205,9 +213,31 @@ int64_t find_bad_number(DType dtype, const void* values, int64_t count) {
 
 }  // namespace
 
+// What made so many numbers of a table's columns: the one with the most categories.
+std::string widest_column(const Dataset& dataset) {
+  if (dataset.csv == nullptr || dataset.features.size() != 1) return "";
+  const CsvColumn* widest = nullptr;
+  for (size_t i = 0; i < dataset.csv->columns.size(); ++i) {
+    const CsvColumn& column = dataset.csv->columns[i];
+    if (!column.used || !column.text || static_cast<int>(i) == dataset.csv->label) continue;
+    if (widest == nullptr || column.categories.size() > widest->categories.size()) widest = &column;
+  }
+  if (widest == nullptr || widest->categories.size() < 3) return "";
+  return fmt::format(
+      "\nColumn {} became {} numbers, one for each word in it. Name the columns to "
+      "use, without it, by --columns, or give it one number with --categories index.",
+      widest->name, widest->categories.size());
+}
+
 void check_shapes(const Dataset& dataset, const std::vector<InputBinding>& inputs) {
   for (const InputBinding& input : inputs) {
-    if (const RowSource* const source = find_source(dataset, input)) check_source(input, *source);
+    const RowSource* const source = find_source(dataset, input);
+    if (source == nullptr) continue;
+    try {
+      check_source(input, *source);
+    } catch (const WrongShape& error) {
+      throw WrongShape(error.message() + widest_column(dataset));
+    }
   }
 }
 

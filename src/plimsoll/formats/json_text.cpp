@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -117,6 +118,73 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   Config result_;
   int64_t count_ = 0;
 };
+
+// NaN and Infinity, as Python writes them.
+constexpr std::string_view kPythonNumbers[] = {"NaN", "-Infinity", "Infinity"};
+
+// The text with such numbers as texts that begin with a mark, which no other text in it has; empty
+// where there are none.
+constexpr std::string_view kMark = "\x1e";
+std::string with_marked_numbers(std::string_view text) {
+  if (text.find("NaN") == std::string_view::npos &&
+      text.find("Infinity") == std::string_view::npos) {
+    return "";
+  }
+  std::string out;
+  bool any = false;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\' && i + 1 < text.size()) {
+      out += c;
+      out += text[++i];
+      continue;
+    }
+    const auto number = std::ranges::find_if(kPythonNumbers, [&](std::string_view known) {
+      return !quoted && text.substr(i).starts_with(known);
+    });
+    if (number == std::end(kPythonNumbers)) {
+      out += c;
+      continue;
+    }
+    any = true;
+    out += fmt::format("\"\\u001e{}\"", *number);
+    i += number->size() - 1;
+  }
+  return any ? out : std::string();
+}
+
+// Where a marked number stands: in which layer, optimizer or loss, under which key.
+struct MarkedNumber {
+  std::string owner, key, value;
+};
+
+std::optional<MarkedNumber> find_marked(const Config& value, const std::string& owner,
+                                        const std::string& key) {
+  if (value.is_string()) {
+    if (!value.as_string().starts_with(kMark)) return std::nullopt;
+    return MarkedNumber{owner, key, value.as_string().substr(kMark.size())};
+  }
+  if (value.is_array()) {
+    for (const Config& item : value.as_array()) {
+      if (auto found = find_marked(item, owner, key)) return found;
+    }
+    return std::nullopt;
+  }
+  if (!value.is_object()) return std::nullopt;
+  std::string own = owner;
+  if (const Config* name = value.find("class_name"); name != nullptr && name->is_string()) {
+    own = name->as_string();
+  }
+  const Config* config = value.find("config");
+  const Config* name = config != nullptr && config->is_object() ? config->find("name") : nullptr;
+  if (name != nullptr && name->is_string()) own = name->as_string();
+  for (const auto& [inner, item] : value.as_object()) {
+    if (auto found = find_marked(item, own, inner)) return found;
+  }
+  return std::nullopt;
+}
 
 void print_string(const std::string& text, std::string& out) {
   out += '"';
@@ -238,8 +306,15 @@ layers::Config parse_json(std::string_view text, const std::string& origin) {
                             to_string(Bytes(static_cast<int64_t>(text.size())))));
   }
   Reader reader(origin);
-  nlohmann::json::sax_parse(text, &reader);
-  return reader.take();
+  const std::string marked = with_marked_numbers(text);
+  nlohmann::json::sax_parse(marked.empty() ? text : std::string_view(marked), &reader);
+  Config value = reader.take();
+  if (marked.empty()) return value;
+  if (const auto found = find_marked(value, origin, "a value")) {
+    throw Error(ErrorKind::kModel, fmt::format("[{}] {}: expected a finite number, received {}.",
+                                               found->owner, found->key, found->value));
+  }
+  return value;
 }
 
 std::string print_json(const layers::Config& value, int indent) {

@@ -25,7 +25,8 @@ constexpr int kMaxJsonDepth = 100;
 constexpr int64_t kMaxJsonKeys = 4096;  // of one object
 
 // `origin` names the text in messages. Throws kModel. Integers beyond 63 bits become doubles; NaN
-// and Infinity, which Python writes, are refused as JSON does.
+// and Infinity, which Python writes, are refused by the name of the layer, optimizer or loss that
+// has them.
 layers::Config parse_json(std::string_view text, const std::string& origin);
 
 // As Python's json.dumps prints it ("1e-07", "0.5", "1.0"), indented by `indent` blanks, or on one

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "formats/keras/keras_legacy.h"
+#include "formats/keras/layer_names.h"
 #include "formats/keras/tensorflow_functions.h"
 #include "formats/model_document.h"
 #include "layers/model/layer.h"
@@ -43,15 +44,22 @@ class Checker {
     const Config& body = config == nullptr ? json : *config;
     const Config* list = body.is_array() ? &body : body.find("layers");
     if (list == nullptr || !list->is_array() || depth > kMaxDepth) return true;
+    LayerNames names;
+    for (const Config& json : list->as_array()) {
+      const Config* own = json.is_object() ? json.find("config") : nullptr;
+      const Config* name = own != nullptr && own->is_object() ? own->find("name") : nullptr;
+      if (name != nullptr && name->is_string()) names.add(name->as_string());
+    }
     bool good = true;
     for (size_t i = 0; i < list->as_array().size(); ++i) {
-      good = check_layer(list->as_array()[i], i, source, depth) && good;
+      good = check_layer(list->as_array()[i], i, source, depth, names) && good;
     }
     return good;
   }
 
  private:
-  bool check_layer(const Config& json, size_t position, const JsonSource& source, int depth) {
+  bool check_layer(const Config& json, size_t position, const JsonSource& source, int depth,
+                   LayerNames& names) {
     bool good = true;
     const bool read = attempt([&] {
       LayerEntry entry = source.read_entry(json, position);
@@ -62,7 +70,7 @@ class Checker {
         return;
       }
       modernize(entry, source);
-      if (entry.name.empty()) entry.config.set("name", fmt::format("layer {}", position));
+      if (entry.name.empty()) entry.config.set("name", names.make(entry.class_name));
       layers::make_layer(entry.class_name, entry.config);
     });
     return read && good;

@@ -443,7 +443,7 @@ std::string answer_sentence(const PlanSummary& summary) {
   const Bytes limit = *summary.limit;
   const Unit unit = size_unit(max(limit, needed(summary)));
   const Bytes needs = round_up_to_unit(needed(summary), unit);
-  const std::string within = in_unit(limit, unit) + " " + unit.name;
+  const std::string within = amount(limit, unit);
   if (needs <= limit) return "does not fit: no plan found within the limit of " + within;
   const bool open = summary.refusal->bound && !summary.refusal->proved;
   return std::string("does not fit: ") + (open ? "the best plan found " : "") + "needs " +

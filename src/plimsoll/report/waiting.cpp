@@ -56,8 +56,9 @@ void Waiting::tell() {
     return;
   }
   if (ended_.wait_for(lock, kLogPatience, over)) return;
-  std::fprintf(stderr, "%s, %lld s\n", what_.c_str(), seconds_passed());
-  ended_.wait(lock, over);
+  do {
+    std::fprintf(stderr, "%s, %lld s\n", what_.c_str(), seconds_passed());
+  } while (!ended_.wait_for(lock, kLogPatience, over));
   std::fprintf(stderr, "searched for %lld s\n", seconds_passed());
 }
 

@@ -3,9 +3,8 @@
 // Work whose end nobody can tell: says on standard error what takes so long, from the moment on
 // when it does.
 //
-// On a terminal one line with the seconds is redrawn and vanishes at the end; elsewhere one line is
-// printed where it takes longer than a few seconds, and one at the end; nothing where it does not
-// take so long.
+// On a terminal one line with the seconds is redrawn and vanishes at the end; elsewhere a line is
+// printed every ten seconds, and one at the end; nothing where it does not take so long.
 
 #include <chrono>
 #include <condition_variable>

@@ -22,6 +22,8 @@ void check(const FitRequest& request) {
     formats::check_output_name(request.callbacks.keep_best);
     check_place(request.callbacks.keep_best);
   }
+  check_text_name("--log", request.logs.lines);
+  check_text_name("--csv-log", request.logs.csv);
   if (!request.shuffle.empty()) data::parse_shuffle(request.shuffle);
   if (request.logs.histogram_every > 0 && request.logs.tensorboard.empty()) {
     throw Error(ErrorKind::kConfig, "--histograms: expected --tensorboard FOLDER beside it.");
@@ -119,7 +121,9 @@ void Fitting::open_callbacks() {
       });
     };
   }
-  if (options.any()) callbacks_ = std::make_unique<train::Callbacks>(std::move(options), session());
+  if (!options.any()) return;
+  const bool validates = data_.validation != nullptr && !request_.skip_validation;
+  callbacks_ = std::make_unique<train::Callbacks>(std::move(options), session(), validates);
 }
 
 report::PlanSummary Fitting::describe(const train::Session& session) const {

@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/spill_folder.h"
 #include "base/suggest.h"
+#include "data/csv/csv_schema.h"
 #include "data/dataset_stages.h"
 #include "data/rows/named_arrays.h"
 #include "layers/training/losses.h"
@@ -125,6 +126,35 @@ std::shared_ptr<data::Dataset> open_told(const data::DatasetOptions& set, Listen
   return dataset;
 }
 
+// A column as messages name it: "column 3" has no name of its own.
+std::string column_words(const data::CsvColumn& column) {
+  return column.name.starts_with("column ") ? column.name : "column \"" + column.name + "\"";
+}
+
+// What a table became: which column is the label and how many numbers the others are, which people
+// take for something else.
+void note_table(const data::Dataset& dataset, Listener& listener) {
+  const data::CsvSchema* const schema = dataset.csv.get();
+  if (schema == nullptr || dataset.features.size() != 1 || !schema->inputs.empty()) return;
+  int64_t others = 0;
+  for (size_t i = 0; i < schema->columns.size(); ++i) {
+    if (schema->columns[i].ids != nullptr) return;
+    if (schema->columns[i].used) ++others;
+  }
+  const data::RowSource& features = *dataset.features.front();
+  const int64_t numbers = fixed_shape(features.row_shape()).element_count(1);
+  std::string label;
+  if (schema->label >= 0) {
+    const data::CsvColumn& column = schema->columns[static_cast<size_t>(schema->label)];
+    label = "the label is " + column_words(column);
+    if (column.text) label += fmt::format(" ({} classes)", column.categories.size());
+    label += "; ";
+  }
+  listener.notice(fmt::format("{}: {}{} {}column{} became {} number{} a sample.", features.origin(),
+                              label, others, label.empty() ? "" : "other ", others == 1 ? "" : "s",
+                              numbers, numbers == 1 ? "" : "s"));
+}
+
 std::shared_ptr<data::Dataset> open_paths(const DataPaths& paths, const layers::Model& model,
                                           const layers::CompileOptions& compile, bool labels,
                                           Listener& listener, const data::Dataset* like) {
@@ -173,8 +203,34 @@ void check_shapes(const OpenedData& opened, const layers::Model& model,
   if (opened.validation) data::check_shapes(*opened.validation, inputs);
 }
 
-// Says once where labels are no numbers from 0 to 1 beside a loss that takes them for such. Keras
-// trains on them, and so does this. Many labels are not all looked at.
+}  // namespace
+
+void name_ports(const layers::Model& model, const layers::CompileOptions& compile,
+                data::DatasetOptions& options) {
+  options.inputs.clear();
+  options.outputs.clear();
+  for (const layers::ModelPort& port : model.inputs()) {
+    std::vector<int64_t> shape = port.type.shape.at(1);
+    shape.erase(shape.begin());
+    options.inputs.push_back(
+        {.name = port.name, .sample_shape = std::move(shape), .lookup = lookup_of(model, port)});
+  }
+  const std::vector<layers::Config>& losses = compile.losses;
+  for (size_t i = 0; i < model.outputs().size(); ++i) {
+    const size_t at = losses.size() == 1 ? 0 : i;
+    if (at >= losses.size() || losses[at].is_null()) continue;
+    const layers::ModelPort& port = model.outputs()[i];
+    std::vector<int64_t> shape = port.type.shape.at(1);
+    shape.erase(shape.begin());
+    const bool one = port.type.shape.elements_per_sample() == 1;
+    options.outputs.push_back({.name = port.name,
+                               .sample_shape = std::move(shape),
+                               .class_numbers = layers::names_sparse_loss(losses[at]),
+                               .two_classes = one && layers::names_binary_loss(losses[at]),
+                               .ignored_class = layers::ignored_class_of(losses[at])});
+  }
+}
+
 void note_labels(const data::Dataset& dataset, const layers::CompileOptions& compile,
                  const layers::Model& model, Listener& listener) {
   constexpr int64_t kMostLabels = int64_t{1} << 20;
@@ -203,32 +259,12 @@ void note_labels(const data::Dataset& dataset, const layers::CompileOptions& com
   }
 }
 
-}  // namespace
-
-void name_ports(const layers::Model& model, const layers::CompileOptions& compile,
-                data::DatasetOptions& options) {
-  options.inputs.clear();
-  options.outputs.clear();
-  for (const layers::ModelPort& port : model.inputs()) {
-    std::vector<int64_t> shape = port.type.shape.at(1);
-    shape.erase(shape.begin());
-    options.inputs.push_back(
-        {.name = port.name, .sample_shape = std::move(shape), .lookup = lookup_of(model, port)});
-  }
-  const std::vector<layers::Config>& losses = compile.losses;
-  for (size_t i = 0; i < model.outputs().size(); ++i) {
-    const size_t at = losses.size() == 1 ? 0 : i;
-    if (at >= losses.size() || losses[at].is_null()) continue;
-    const layers::ModelPort& port = model.outputs()[i];
-    std::vector<int64_t> shape = port.type.shape.at(1);
-    shape.erase(shape.begin());
-    const bool one = port.type.shape.elements_per_sample() == 1;
-    options.outputs.push_back({.name = port.name,
-                               .sample_shape = std::move(shape),
-                               .class_numbers = layers::names_sparse_loss(losses[at]),
-                               .two_classes = one && layers::names_binary_loss(losses[at]),
-                               .ignored_class = layers::ignored_class_of(losses[at])});
-  }
+void note_own_scale(const data::Dataset& dataset, const DataPaths& paths, Listener& listener) {
+  if (!paths.set.standardize || !paths.like.empty() || dataset.csv == nullptr) return;
+  listener.notice(fmt::format(
+      "{}: --standardize scales these rows by their own mean and deviation, not by those that the "
+      "model was trained on, and results differ from those. Add --like TRAIN.csv.",
+      dataset.features.front()->origin()));
 }
 
 std::vector<std::vector<int64_t>> sequence_shapes(const layers::CompileOptions& compile,
@@ -322,6 +358,7 @@ OpenedData open_training(const TrainingDataRequest& request, const layers::Model
   opened.memory.opening = train::opening_of(train, opened.validation.get());
   // Whoever opened the data himself may fit them in many calls.
   if (request.data.opened == nullptr) {
+    note_table(train, listener);
     check_shapes(opened, model, compile);
     note_labels(train, compile, model, listener);
   }

@@ -26,6 +26,14 @@ struct OpenedData {
 void name_ports(const layers::Model& model, const layers::CompileOptions& compile,
                 data::DatasetOptions& options);
 
+// Says once where labels are no numbers from 0 to 1 beside a loss that takes them for such. Keras
+// trains on them, and so does this. Many labels are not all looked at.
+void note_labels(const data::Dataset& dataset, const layers::CompileOptions& compile,
+                 const layers::Model& model, Listener& listener);
+
+// Says where a table that the model was not trained on is scaled by its own mean and deviation.
+void note_own_scale(const data::Dataset& dataset, const DataPaths& paths, Listener& listener);
+
 // `labels`: whether they are wanted. Throws kConfig, kData, kIo.
 std::shared_ptr<data::Dataset> open_data(const DataRequest& request, const layers::Model& model,
                                          const layers::CompileOptions& compile, bool labels,

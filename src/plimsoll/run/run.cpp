@@ -270,6 +270,10 @@ Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
   const std::shared_ptr<data::Dataset> dataset =
       open_data(request.data, model_, compile, true, listener);
   refuse_no_rows(settings.batch, dataset->row_count());
+  if (request.data.opened == nullptr) {
+    note_labels(*dataset, compile, model_, listener);
+    note_own_scale(*dataset, request.data.paths, listener);
+  }
   park();
   compile.optimizer = layers::Config();
   describe_data(*dataset, compile);
@@ -304,6 +308,7 @@ train::MemoryReport Run::predict(const PredictRequest& request, const OpenSink& 
       open_data(request.data, model_, compile_.value_or(layers::CompileOptions{}), false, listener);
   dataset->targets.clear();
   dataset->weights.clear();
+  if (request.data.opened == nullptr) note_own_scale(*dataset, request.data.paths, listener);
   refuse_no_rows(settings.batch, dataset->row_count());
   park();
   SessionKey key;

@@ -9,6 +9,7 @@
 #include "base/accounted.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "ops/fuse/shards.h"
@@ -66,7 +67,17 @@ double read_amount(std::string_view text, std::span<const NetworkUnit> units) {
 std::optional<Bytes> parse_memory(const std::string& option, const std::string& text) {
   if (text.empty()) return std::nullopt;
   if (text == "auto") return memory_safe_for_process();
-  return read_size(option, text, memory_available_to_process());
+  const Bytes size = read_size(option, text, memory_available_to_process());
+  // Nobody means bytes by a bare number that no process fits into.
+  constexpr Bytes kOfNoProcess = 64_KiB;
+  const bool bare = text.find_first_not_of("0123456789") == std::string::npos;
+  if (bare && size < kOfNoProcess) {
+    throw Error(ErrorKind::kConfig,
+                fmt::format("{0}: expected a size that a process fits into, received {1}, which "
+                            "without a unit are {1} bytes. Did you mean {1}MiB?",
+                            option, text));
+  }
+  return size;
 }
 
 std::optional<Bytes> parse_spill_limit(const std::string& option, const std::string& text,

@@ -100,9 +100,10 @@ ReduceOnPlateau parse_reduce_on_plateau(std::string_view text) {
   return plateau;
 }
 
-Callbacks::Callbacks(CallbackOptions options, const Session& session)
+Callbacks::Callbacks(CallbackOptions options, const Session& session, bool validates)
     : options_(std::move(options)),
       best_(options_.best_path, options_.spill_directory, options_.writes) {
+  find_monitor(session, validates);
   if (!options_.plateau || session.learning_rate()) return;
   throw Error(
       ErrorKind::kConfig,
@@ -114,27 +115,34 @@ void Callbacks::say(const std::string& text) const {
   if (options_.say) options_.say(text);
 }
 
-double Callbacks::monitored(const EpochResult& result) {
+void Callbacks::find_monitor(const Session& session, bool validates) {
   std::vector<std::string> names;
-  for (const auto& [name, value] : result.metrics) names.push_back(name);
-  const auto is_there = [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (monitor_.empty()) {
-    monitor_ = options_.monitor;
-    if (monitor_.empty()) monitor_ = is_there("val_loss") ? "val_loss" : "loss";
-    std::string_view bare = monitor_;
-    if (bare.starts_with("val_")) bare.remove_prefix(4);
-    larger_is_better_ = bare.find("acc") != std::string_view::npos || bare.starts_with("auc");
+  for (const auto& [name, value] : session.read_metrics()) names.push_back(name);
+  if (validates) {
+    for (size_t i = 0, count = names.size(); i < count; ++i) names.push_back("val_" + names[i]);
   }
-  for (const auto& [name, value] : result.metrics) {
-    if (name == monitor_) return value;
-  }
+  monitor_ = options_.monitor;
+  if (monitor_.empty()) monitor_ = validates ? "val_loss" : "loss";
+  std::string_view bare = monitor_;
+  if (bare.starts_with("val_")) bare.remove_prefix(4);
+  larger_is_better_ = bare.find("acc") != std::string_view::npos || bare.starts_with("auc");
+  if (std::ranges::find(names, monitor_) != names.end()) return;
+  const bool unvalidated = !validates && std::ranges::find(names, bare) != names.end();
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  throw Error(ErrorKind::kConfig, "--monitor: expected one of the metrics " + list +
-                                      ", received \"" + monitor_ + "\"." +
-                                      did_you_mean(monitor_, names));
+  throw Error(
+      ErrorKind::kConfig,
+      fmt::format("--monitor: expected one of the metrics {}, received \"{}\".{}", list, monitor_,
+                  unvalidated ? " Names with val_ are of data to validate on: give "
+                                "--validation PATH or --validation-split PART, too."
+                              : did_you_mean(monitor_, names)));
+}
+
+double Callbacks::monitored(const EpochResult& result) const {
+  const auto found =
+      std::ranges::find(result.metrics, monitor_, [](const auto& m) { return m.first; });
+  PLIMSOLL_CHECK(found != result.metrics.end(), "an epoch without the monitored metric");
+  return found->second;
 }
 
 bool Callbacks::better(double value, double than, double min_delta) const {

@@ -60,10 +60,12 @@ struct CallbackOptions {
 
 class Callbacks {
  public:
-  // Throws kConfig where a plateau cannot be acted on: the learning rate follows a schedule.
-  Callbacks(CallbackOptions options, const Session& session);
+  // `validates`: epochs have metrics of validation, too. Throws kConfig where there is no such
+  // metric to monitor, and where a plateau cannot be acted on: the learning rate follows a
+  // schedule.
+  Callbacks(CallbackOptions options, const Session& session, bool validates);
 
-  // After a whole epoch; true: training ends here. Throws kConfig where there is no such metric.
+  // After a whole epoch; true: training ends here.
   bool end_epoch(Session& session, const EpochResult& result);
   // After the last epoch: the best weights, where they are wanted.
   void finish(Session& session);
@@ -72,13 +74,14 @@ class Callbacks {
   void restore(const CallbackState& state) { state_ = state; }
 
  private:
-  double monitored(const EpochResult& result);
+  void find_monitor(const Session& session, bool validates);
+  double monitored(const EpochResult& result) const;
   bool better(double value, double than, double min_delta) const;
   void watch_plateau(Session& session, double value);
   void say(const std::string& text) const;
 
   CallbackOptions options_;
-  std::string monitor_;  // found with the first epoch
+  std::string monitor_;  // one of the metrics that an epoch has
   bool larger_is_better_ = false;
   CallbackState state_;
   BestWeights best_;

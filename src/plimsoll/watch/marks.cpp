@@ -56,6 +56,15 @@ std::optional<int64_t> number_after(std::string_view line, std::string_view word
   return number ? std::optional<int64_t>(number->value) : std::nullopt;
 }
 
+// " - 1s - 5ms/step - loss: 0.6": what Keras prints with verbose=2 after "100/100", once a pass.
+bool is_whole_pass(std::string_view after) {
+  if (!after.starts_with(" - ") || after.size() < 5 || !is_digit(after[3])) return false;
+  size_t at = 3;
+  while (at < after.size() && (is_digit(after[at]) || after[at] == '.')) ++at;
+  const std::string_view unit = after.substr(at);
+  return unit.starts_with("s -") || unit.starts_with("ms -") || unit == "s" || unit == "ms";
+}
+
 }  // namespace
 
 void ProgressMarks::read(std::string_view line) {
@@ -84,10 +93,31 @@ bool ProgressMarks::read_bar(std::string_view line) {
   if (!done || done->end + 1 >= line.size() || line[done->end] != '/') return false;
   if (!is_digit(line[done->end + 1])) return false;
   const std::optional<Number> all = number_at(line, done->end + 1);
-  if (!all || all->value < 2 || done->value > all->value) return false;
-  if (all->end < line.size() && line[all->end] != ' ' && line[all->end] != '[') return false;
+  const std::string_view after = all ? line.substr(all->end) : std::string_view();
+  if (!all || done->value > all->value) return false;
+  if (all->value < 2 && !is_whole_pass(after)) return false;
+  if (!after.empty() && after.front() != ' ' && after.front() != '[') return false;
+  // A pass in one line begins anew, whatever the one before it said.
+  if (is_whole_pass(after)) {
+    form_ = StepForm::kBar;
+    last_step_ = 0;
+  }
   count_steps(StepForm::kBar, done->value);
+  end_bar(after, done->value, all->value);
   return true;
+}
+
+// Keras's own end of an epoch that it gave no name to. A bar that has ended is drawn again.
+void ProgressMarks::end_bar(std::string_view after, int64_t done, int64_t all) {
+  const bool whole = is_whole_pass(after);
+  const bool redrawn = bar_ended_ && !whole;
+  bar_ended_ = done == all;
+  if (!bar_ended_ || redrawn || last_epoch_ >= 0) return;
+  if (!whole && after.find("/step") == kNone) return;
+  if (unnamed_steps_ == 0) unnamed_steps_ = all;
+  if (all != unnamed_steps_) return;
+  ++epochs_;
+  ++fits_;
 }
 
 void ProgressMarks::read_word(std::string_view line) {

@@ -480,6 +480,34 @@ TEST(Records, Utf16IsRead) {
   EXPECT_EQ(explain_text(wide).family, "torch_plain");
 }
 
+TEST(Amounts, OfOthersAreWithoutTheProcessesOwnContext) {
+  const std::string of_all =
+      "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of "
+      "which 1.12 GiB is free. ";
+  const std::string of_it =
+      "Of the allocated memory 21.80 GiB is allocated by PyTorch, and 190.00 MiB is reserved by "
+      "PyTorch but unallocated.";
+  const auto others = [&](const std::string& between) {
+    return explain_text(of_all + between + of_it).amounts.others.value_or(-1);
+  };
+  EXPECT_NEAR(others("this process has 22.56 GiB memory in use. "), 0.01 * kGiB, kMiB);
+  EXPECT_NEAR(others("Process 7 has 22.56 GiB memory in use. "), 0.01 * kGiB, kMiB);
+  EXPECT_NEAR(others("Process 9 has 8.00 GiB memory in use. this process has 14.56 GiB memory in "
+                     "use. Of the allocated memory 14.00 GiB is allocated by PyTorch, and 100.00 "
+                     "MiB is reserved by PyTorch but unallocated. "),
+              8.01 * kGiB, 10.0 * kMiB);
+}
+
+TEST(Advice, NamesTheModelThatWasGiven) {
+  ModelShapes model;
+  model.spelled = "big.keras";
+  const std::string log =
+      "OOM when allocating tensor with shape[128,32,254,254] and type float on "
+      "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc";
+  EXPECT_EQ(explain_text(log, model).plimsoll_command, "plimsoll plan big.keras --batch 128");
+  EXPECT_EQ(explain_text(log).plimsoll_command, "plimsoll plan MODEL --batch 128");
+}
+
 TEST(Operators, AreTheOnesThatFailed) {
   EXPECT_EQ(explain_text("ResourceExhaustedError: OOM when allocating tensor with shape[8,9]\n"
                          "\t [[Node: a-b/c_1 = MatMul[T=DT_HALF](x, y)]]\n"

@@ -52,10 +52,33 @@ TEST(JsonText, IndentsWhereAsked) {
 }
 
 TEST(JsonText, RefusesWhatIsNoJson) {
-  for (const char* text :
-       {"", "{", "[1,]", "{\"a\" 1}", "[1] 2", "nul", "{'a': 1}", "[NaN]", "\"\xFF\"", "[1e999]"}) {
+  for (const char* text : {"", "{", "[1,]", "{\"a\" 1}", "[1] 2", "nul", "{'a': 1}", "[NaN",
+                           "[NaNs]", "\"\xFF\"", "[1e999]"}) {
     expect_error(ErrorKind::kModel, "model.json: expected a Keras configuration in JSON",
                  [&] { parse_json(text, "model.json"); });
+  }
+}
+
+// Python's json writes and reads them; who has one is named.
+TEST(JsonText, RefusesNumbersThatAreNoneByTheNameOfWhatHasThem) {
+  const std::string model =
+      R"({"config": {"name": "m \" NaN", "layers": [{"class_name": "ReLU", "config": )"
+      R"({"name": "r", "max_value": VALUE}}]}, "compile_config": {"optimizer": )"
+      R"({"class_name": "SGD", "config": {"learning_rate": RATE}}}})";
+  const auto with = [&](const std::string& value, const std::string& rate) {
+    std::string text = model;
+    text.replace(text.find("VALUE"), 5, value);
+    return text.replace(text.find("RATE"), 4, rate);
+  };
+  EXPECT_EQ(parse_json(with("1.0", "0.1"), "m").find("config")->find("name")->as_string(),
+            "m \" NaN");
+  for (const std::string number : {"NaN", "Infinity", "-Infinity"}) {
+    expect_error(ErrorKind::kModel,
+                 "[r] max_value: expected a finite number, received " + number + ".",
+                 [&] { parse_json(with(number, "0.1"), "m"); });
+    expect_error(ErrorKind::kModel,
+                 "[SGD] learning_rate: expected a finite number, received " + number + ".",
+                 [&] { parse_json(with("1.0", number), "m"); });
   }
 }
 

@@ -31,6 +31,14 @@ TEST(ModelCheck, FindsNothingInAModelThatTrains) {
   EXPECT_EQ(reasons(kDense), std::vector<std::string>{});
 }
 
+TEST(ModelCheck, NamesLayersThatHaveNoneAsTheyAreShown) {
+  const std::vector<std::string> all =
+      reasons(R"({"class_name": "Dense", "config": {"name": "dense", "units": 3}}, )"
+              R"({"class_name": "Dense", "config": {"units": -3}})");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_TRUE(all[0].starts_with("[dense_1] ")) << all[0];
+}
+
 TEST(ModelCheck, NamesEveryReasonAtOnce) {
   const std::string comma = ", ";
   const std::vector<std::string> all =

@@ -136,6 +136,9 @@ TEST(OptimizerTest, Refusals) {
             "--optimizer: adam, beta_1: expected a number from 0.0 to 1.0, received 2.");
   EXPECT_EQ(usage("sgd(learning_rate=-1)"),
             "--optimizer: sgd, learning_rate: expected a number of at least 0.0, received -1.");
+  EXPECT_EQ(usage("sgd(learning_rate=2e30)"),
+            "--optimizer: sgd, learning_rate: expected a number from 0.0 to 1e+30, received "
+            "2e+30.");
   EXPECT_EQ(usage("sgd(nesterov=3)"),
             "--optimizer: sgd, nesterov: expected true or false, received 3.");
   EXPECT_NE(usage("adam(clipnorm=1,clipvalue=2)").find("one way to clip"), std::string::npos);

@@ -240,6 +240,25 @@ TEST(Growth, FormsAreFoundAmongHundredsOfCurves) {
   EXPECT_GE(sum(scores, &Score::right), sum(scores, &Score::all) * 95 / 100);
 }
 
+// A library is loaded, then each turn keeps 15.7 MiB: what came before hides no steady rise.
+TEST(Growth, AfterALargeStartIsNoWarmUp) {
+  for (const double start : {0.2, 0.35, 0.45}) {
+    for (const int turns : {12, 40}) {
+      std::vector<CurvePoint> points;
+      for (int i = 0; i < 300; ++i) {
+        const double t = i / 300.0;
+        const double loaded = 20 + 270 * std::min(1.0, std::floor(t / start * 4) / 4);
+        const double kept = t < start ? 0 : std::floor((t - start) / (1 - start) * turns);
+        points.push_back({t * 40, (loaded + 15.7 * kept) * kMiB, (loaded + 15.7 * kept) * kMiB});
+      }
+      const Growth growth = classify(points);
+      EXPECT_EQ(growth.form, CurveForm::kGrowth) << start << " " << turns;
+      const double per_minute = 15.7 * turns / (40 * (1 - start)) * 60;
+      EXPECT_NEAR(growth.bytes_per_minute / kMiB, per_minute, 0.2 * per_minute);
+    }
+  }
+}
+
 TEST(Growth, TheEndOfTheCommandIsNotJudged) {
   std::vector<CurvePoint> points;
   for (int i = 0; i < 90; ++i) points.push_back({i * 0.1, i * kMiB, i * kMiB});

@@ -55,6 +55,33 @@ TEST(ProgressMarks, ANewFitBeginsWithEpochOne) {
   EXPECT_EQ(marks.fits(), 2);
 }
 
+// With epochs=1 Keras prints no line that names the epoch.
+TEST(ProgressMarks, CountsEpochsThatKerasDoesNotName) {
+  const ProgressMarks lines =
+      marks_of({"100/100 - 1s - 5ms/step - loss: 0.6931", "25/25 - 0s - 3ms/step - loss: 0.6920",
+                "100/100 - 1s - 5ms/step - loss: 0.6875", "25/25 - 0s - 3ms/step - loss: 0.6903",
+                "100/100 - 1s - loss: 0.6701 - 1s/epoch - 10ms/step"});
+  EXPECT_EQ(lines.epochs(), 3);
+  EXPECT_EQ(lines.fits(), 3);
+  EXPECT_EQ(lines.steps(), 350);
+  const ProgressMarks bars =
+      marks_of({" 1/8 ━━━ 0:03 500ms/step - loss: 0.7", "8/8 ━━━ 3s 40ms/step - loss: 0.6",
+                "8/8 ━━━ 3s 41ms/step - loss: 0.6", " 1/8 ━━━ 0:03 500ms/step - loss: 0.7",
+                "8/8 ━━━ 3s 40ms/step - loss: 0.6"});
+  EXPECT_EQ(bars.epochs(), 2);
+  EXPECT_EQ(bars.fits(), 2);
+  EXPECT_EQ(bars.steps(), 16);
+  const ProgressMarks named =
+      marks_of({"Epoch 1/2", "8/8 - 1s - 5ms/step - loss: 0.6", "Epoch 2/2",
+                "8/8 - 1s - 5ms/step - loss: 0.5", "8/8 [==] - 1s 5ms/step"});
+  EXPECT_EQ(named.epochs(), 2);
+  EXPECT_EQ(named.fits(), 1);
+  EXPECT_EQ(marks_of({"1/1 - 0s - 40ms/step - loss: 2", "1/1 - 0s - 9ms/step - loss: 1"}).fits(),
+            2);
+  EXPECT_EQ(marks_of({"100%|###| 12/12 [00:09<00:00]", "100%|###| 12/12 [00:09<00:00]"}).epochs(),
+            0);
+}
+
 TEST(ProgressMarks, CountsTqdmAndWords) {
   EXPECT_EQ(
       marks_of({" 10%|#   | 12/120 [00:01<00:09]", " 20%|##  | 24/120 [00:02<00:08]"}).steps(), 13);

@@ -17,6 +17,10 @@ std::optional<int64_t> limit_to_plan_for(const Explanation& explanation) {
   if (explanation.family == to_string(Family::kPlimsollLimit))
     return std::nullopt;  // known to fail
   if (amounts.limit) return amounts.limit;
+  // What a context takes is no room for tensors.
+  if (amounts.capacity && amounts.free && amounts.held) {
+    return std::min(*amounts.capacity, *amounts.free + *amounts.held);
+  }
   if (amounts.capacity && amounts.others) return *amounts.capacity - *amounts.others;
   return amounts.capacity;
 }
@@ -51,7 +55,7 @@ void set_command(const Case& found, Explanation& explanation) {
     explanation.plimsoll_command = "plimsoll watch -- COMMAND";
     return;
   }
-  std::string command = "plimsoll plan MODEL --batch ";
+  std::string command = plan_command(found) + " --batch ";
   command += explanation.batch ? std::to_string(*explanation.batch) : "N";
   const std::optional<int64_t> limit = limit_to_plan_for(explanation);
   if (limit && *limit >= 64 * kMiB) {

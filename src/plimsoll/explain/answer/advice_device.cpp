@@ -82,8 +82,7 @@ void smaller_batch(const Case& found, Explanation& explanation) {
       arithmetic += "; missing are " + size_words(missing);
     }
   }
-  std::string code;
-  if (is_torch(found)) code = "DataLoader(dataset, batch_size=" + size + ")";
+  HalfBatch half = half_batch(found, size);
   if (uses_trainer(found)) {
     constexpr std::string_view kSize = "per_device_train_batch_size=";
     const size_t at = found.document.find(kSize);
@@ -92,22 +91,15 @@ void smaller_batch(const Case& found, Explanation& explanation) {
           Cursor(found.document, found.document.match(kSize, at)).integer();
       if (told && *told > 1) size = std::to_string(*told / 2);
     }
-    code = "TrainingArguments(per_device_train_batch_size=" + size +
-           ", gradient_accumulation_steps=2)";
+    half.code = "TrainingArguments(per_device_train_batch_size=" + size +
+                ", gradient_accumulation_steps=2)";
   }
-  if (is_tensorflow(found)) code = "model.fit(x, y, batch_size=" + size + ")";
-  if (is_jax(found))
-    code = "grads over slices: jax.lax.map(grad_of_slice, batch.reshape(2, -1, ...))";
   if (infers(found)) {
     add_advice(explanation, "Half as many samples, or shorter ones, in one call.", arithmetic,
                is_tensorflow(found) ? "model.predict(x, batch_size=" + size + ")" : "", saves);
     return;
   }
-  add_advice(
-      explanation,
-      "If the step works on more than one sample: half as many, with gradients added over two "
-      "steps so that the result stays.",
-      arithmetic, code, saves);
+  add_advice(explanation, std::move(half.action), arithmetic, std::move(half.code), saves);
 }
 
 void recompute(const Case& found, Explanation& explanation) {

@@ -79,10 +79,8 @@ void smaller_step(const Case& found, Explanation& explanation) {
   } else if (whole) {
     arithmetic = "half of " + size_words(whole) + " if an axis of it counts samples or positions";
   }
-  add_advice(explanation,
-             "Fewer samples, or shorter ones, per step; gradients added over two steps keep the "
-             "result.",
-             arithmetic, "model.fit(x, y, batch_size=" + half + ")", saves);
+  HalfBatch advised = half_batch(found, half);
+  add_advice(explanation, std::move(advised.action), arithmetic, std::move(advised.code), saves);
   add_advice(explanation, "In training: recompute activations instead of keeping them.", "",
              "block = tf.recompute_grad(block)");
 }
@@ -164,6 +162,7 @@ std::string limit_code(const Case& found, const Explanation& explanation) {
                  : "#PBS -l mem=" + in("gb", "mb") + " | #BSUB -M " + in("GB", "MB") +
                        " | request_memory = " + in("GB", "MB");
     case Family::kK8s:
+      if (found.main.note == "docker") return "docker run --memory=" + in("g", "m") + " ...";
       return "resources: {limits: {memory: " + in("Gi", "Mi") + "}}";
     default:
       break;
@@ -174,10 +173,26 @@ std::string limit_code(const Case& found, const Explanation& explanation) {
   return "docker run --memory=" + in("g", "m") + " ...";
 }
 
+// Where a node is short, pods go that use more than they requested: their limit does not matter.
+void request_more(const Case& found, Explanation& explanation) {
+  const std::optional<int64_t> used = explanation.amounts.in_use;
+  std::string arithmetic;
+  if (used) arithmetic = "was using " + size_words(used);
+  if (used && found.main.requested) {
+    arithmetic += ", request " + size_words(found.main.requested);
+  }
+  const std::string request = used ? limit_in(*used, "Gi", "Mi") : std::string("PEAK");
+  add_advice(explanation,
+             "Request what the program uses: a node with too little memory evicts pods that use "
+             "more than their request, whatever their limit is.",
+             arithmetic, "resources: {requests: {memory: " + request + "}}");
+}
+
 void container(const Case& found, Explanation& explanation) {
   if (found.main.note == "yarn") return executor(explanation);
   const std::optional<int64_t> limit = explanation.amounts.limit;
   const bool evicted = found.main.note == "evicted";
+  if (evicted) request_more(found, explanation);
   if (limit && !evicted) {
     add_advice(explanation, "Ask for more than " + size_words(limit) + ".",
                "that was the limit and was reached; twice as much is a first try, the measured "
@@ -186,7 +201,7 @@ void container(const Case& found, Explanation& explanation) {
   }
   add_advice(explanation, "Measure what the program needs, with its worker processes.", "",
              "plimsoll watch -- python train.py");
-  if (!limit || evicted) {
+  if (!limit && !evicted) {
     add_advice(explanation, "Then set the limit to the measured peak and some.", "",
                limit_code(found, explanation));
   }
@@ -334,7 +349,8 @@ void unknown(const Case& found, Explanation& explanation) {
   }
   add_advice(explanation,
              "Run it again under a guard that records the memory and says who ended it.", "",
-             "plimsoll watch -- python train.py");
+             found.main.note == "notebook" ? "plimsoll watch -- jupyter execute notebook.ipynb"
+                                           : "plimsoll watch -- python train.py");
   if (found.main.family == Family::kKilled &&
       found.document.find("dataloader worker") != std::string::npos) {
     add_advice(explanation, "If it says memory: fewer workers, each of which may hold a copy.",
@@ -379,7 +395,7 @@ void plimsoll_limit(const Case& found, Explanation& explanation) {
              size_words(found.main.amounts.limit) + " given, " + size_words(least) + " needed",
              fmt::format("--memory {}", least + least / 4));
   add_advice(explanation, "Or let plimsoll plan say what each remedy needs.", "",
-             "plimsoll plan MODEL --batch N");
+             plan_command(found) + " --batch N");
 }
 
 }  // namespace

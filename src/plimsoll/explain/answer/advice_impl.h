@@ -24,6 +24,15 @@ void correct(const Case& found, Explanation& explanation);
 // What the log does not say and how to get it.
 void ask_for_more(const Case& found, Explanation& explanation);
 
+// Half as many samples a step, with gradients added up where the framework does that.
+struct HalfBatch {
+  std::string action;
+  std::string code;
+};
+HalfBatch half_batch(const Case& found, const std::string& size);
+
+inline std::string plan_command(const Case& found) { return "plimsoll plan " + found.model; }
+
 // Bytes that are missing: the request minus what could have served it; nothing if unknown.
 std::optional<int64_t> shortage(const Explanation& explanation);
 

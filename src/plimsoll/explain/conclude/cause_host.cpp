@@ -106,12 +106,17 @@ std::optional<Diagnosis> killed_by_limit(const Case& found) {
       return result;
     }
     case Family::kK8s: {
-      Diagnosis result = reading(
-          found, Cause::kHostRamContainerLimit, found.main.note == "evicted" ? 0.85 : 0.95,
-          found.main.note == "evicted"
-              ? "The node was low on memory and the pod was evicted: it used more than it had "
-                "requested."
-              : "The container reached its memory limit and the kernel killed it.");
+      std::string evicted =
+          "The node was low on memory and the pod was evicted: it used more than it had requested";
+      if (found.main.amounts.in_use && found.main.requested) {
+        evicted += " (" + size_words(found.main.amounts.in_use) + " of " +
+                   size_words(found.main.requested) + ")";
+      }
+      Diagnosis result =
+          reading(found, Cause::kHostRamContainerLimit, found.main.note == "evicted" ? 0.85 : 0.95,
+                  found.main.note == "evicted"
+                      ? evicted + "."
+                      : "The container reached its memory limit and the kernel killed it.");
       result.inferred = false;
       return result;
     }

@@ -16,6 +16,9 @@ void quote_series(const Case& found, const SeriesTrend& series, Diagnosis& resul
 std::optional<Diagnosis> diagnose_torch(const Case& found);
 std::optional<Diagnosis> diagnose_pool(const Case& found);
 std::optional<Diagnosis> diagnose_xla(const Case& found);
+// All that the process that failed takes of the device, its context included, where the message
+// says so: in a sentence of its own, or, inside a container, by an entry of the list of processes.
+std::optional<int64_t> taken_by_process(const Finding& main);
 // Servers of language models that name the reason themselves.
 std::optional<Diagnosis> diagnose_server(const Case& found);
 

@@ -79,23 +79,26 @@ int64_t unaccounted(const Case& found) {
   return *amounts.capacity - *amounts.free - *amounts.held;
 }
 
-// What listed processes other than this one hold. Inside a container the list names this process by
-// a number that it does not know itself; that entry equals what PyTorch holds plus a context.
+// Inside a container the list of processes names this one by a number that it does not know itself;
+// that entry equals what PyTorch holds plus a context. The list's end: there is none.
+std::vector<ProcessShare>::const_iterator own_entry(const Finding& main) {
+  const std::vector<ProcessShare>& processes = main.processes;
+  if (main.process_bytes || processes.empty()) return processes.end();
+  const int64_t held = main.amounts.held.value_or(0);
+  const auto own = std::min_element(
+      processes.begin(), processes.end(), [held](const ProcessShare& a, const ProcessShare& b) {
+        return std::llabs(a.bytes - held) < std::llabs(b.bytes - held);
+      });
+  const bool is_own = own->bytes + kContextBytes / 4 >= held && own->bytes - held <= 2 * kGiB;
+  return is_own ? own : processes.end();
+}
+
+// What listed processes other than this one hold.
 int64_t foreign_bytes(const Case& found) {
-  std::vector<ProcessShare> processes = found.main.processes;
-  if (!found.main.process_bytes && !processes.empty()) {
-    const int64_t held = found.main.amounts.held.value_or(0);
-    const auto own = std::min_element(
-        processes.begin(), processes.end(), [held](const ProcessShare& a, const ProcessShare& b) {
-          return std::llabs(a.bytes - held) < std::llabs(b.bytes - held);
-        });
-    if (own->bytes + kContextBytes / 4 >= held && own->bytes - held <= 2 * kGiB) {
-      processes.erase(own);
-    }
-  }
+  const auto own = own_entry(found.main);
   int64_t sum = 0;
-  for (const ProcessShare& process : processes) {
-    sum += std::min(process.bytes, int64_t{1} << 50);
+  for (auto it = found.main.processes.begin(); it != found.main.processes.end(); ++it) {
+    if (it != own) sum += std::min(it->bytes, int64_t{1} << 50);
   }
   return sum;
 }
@@ -216,6 +219,13 @@ constexpr Rule kRules[] = {allocation_limit, watermark,      enough_free, tiny_c
                            fragmented,       held_by_others, filled};
 
 }  // namespace
+
+std::optional<int64_t> taken_by_process(const Finding& main) {
+  if (main.process_bytes) return main.process_bytes;
+  const auto own = own_entry(main);
+  if (own == main.processes.end()) return std::nullopt;
+  return own->bytes;
+}
 
 std::optional<Diagnosis> diagnose_torch(const Case& found) {
   if (std::optional<Diagnosis> result = nothing_held(found)) return result;

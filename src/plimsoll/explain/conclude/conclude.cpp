@@ -46,13 +46,15 @@ void fill_amounts(const Case& found, Amounts& amounts) {
   if (!amounts.capacity) amounts.capacity = pool.device_total;
 }
 
-void derive_amounts(Amounts& amounts) {
+void derive_amounts(const Finding& main, Amounts& amounts) {
   if (amounts.pool_free && amounts.largest_free && *amounts.pool_free > 0) {
     amounts.fragmentation =
         1.0 - static_cast<double>(*amounts.largest_free) / static_cast<double>(*amounts.pool_free);
   }
   if (!amounts.others && amounts.capacity && amounts.free && amounts.held) {
-    amounts.others = std::max<int64_t>(*amounts.capacity - *amounts.free - *amounts.held, 0);
+    // Contexts and libraries are the process's own, where the message counts them.
+    const int64_t own = std::max(taken_by_process(main).value_or(0), *amounts.held);
+    amounts.others = std::max<int64_t>(*amounts.capacity - *amounts.free - own, 0);
   }
 }
 
@@ -201,6 +203,7 @@ Explanation conclude(const Document& document, const Facts& facts, const ModelSh
   explanation.verdict = verdict_of(found);
   if (!found.found) return explanation;
 
+  if (!model.spelled.empty()) found.model = model.spelled;
   copy_fields(found, explanation);
   if (explanation.tensor_shape) {
     explanation.layers = match_layers(model, *explanation.tensor_shape, explanation.op);
@@ -215,7 +218,7 @@ Explanation conclude(const Document& document, const Facts& facts, const ModelSh
     explanation.batch = found.batch;
   }
   fill_amounts(found, explanation.amounts);
-  derive_amounts(explanation.amounts);
+  derive_amounts(found.main, explanation.amounts);
 
   const Diagnosis diagnosis = diagnose(found);
   explanation.cause_label = diagnosis.cause;

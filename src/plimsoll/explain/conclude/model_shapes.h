@@ -19,6 +19,7 @@ struct ModelLayer {
 };
 
 struct ModelShapes {
+  std::string spelled;  // the model's file as a word of a command; "": none was named
   std::vector<ModelLayer> layers;
   bool operator==(const ModelShapes&) const = default;
 };

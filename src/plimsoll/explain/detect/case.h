@@ -38,6 +38,7 @@ struct Case {
   std::optional<SmallerTries> tries{};  // that the main refusal belongs to
   bool weights = false;                 // the tensor has no batch in it
   std::optional<int64_t> batch{};       // a dimension that may be the batch
+  std::string model = "MODEL";          // its file, as a word of a command
 
   // The least that was refused: the request, or the last of smaller tries.
   std::optional<int64_t> least() const { return tries ? tries->last : request; }

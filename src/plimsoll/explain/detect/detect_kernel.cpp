@@ -227,6 +227,7 @@ constexpr Phrase kKillPhrases[] = {
     {"was unexpectedly terminated", "pool"},
     {"kernel appears to have died", "notebook"},
     {"appears to have died. it will restart", "notebook"},
+    {"kernelrestarter: restarting kernel", "notebook"},
     {") exited unexpectedly", "worker_gone"},
 };
 
@@ -349,6 +350,44 @@ std::optional<int64_t> limit_of_container(const Document& document, size_t at) {
   return size ? std::optional(size->bytes) : std::nullopt;
 }
 
+// "OOMKilled": true of `docker inspect`, also from a template of its own; "reason": "OOMKilled" is
+// a pod's.
+bool is_told_by_docker(std::string_view rest) {
+  const size_t word = rest.find_first_not_of("\"': =");
+  return word != npos && word > 0 && rest.substr(0, word).find_first_of(":=") != npos &&
+         find_ignoring_case(rest.substr(word), "true") == 0;
+}
+
+// "Memory": 2147483648 of the same document; 0: none.
+std::optional<int64_t> limit_of_docker(const Document& document) {
+  for (std::string_view label : {"\"memory\": ", "\"memory\":"}) {
+    const size_t at = document.find(label);
+    if (at == npos) continue;
+    Cursor cursor(document, document.match(label, at));
+    cursor.skip_blanks();
+    const std::optional<int64_t> bytes = cursor.integer();
+    if (bytes && *bytes > 0) return bytes;
+  }
+  return std::nullopt;
+}
+
+// "Container main was using 15Gi, request is 2Gi", before that "… which exceeds its request of
+// 2Gi".
+void read_eviction(const Document& document, size_t at, Finding& finding) {
+  const size_t end = document.record_end(at);
+  const auto size_after = [&](std::string_view phrase) -> std::optional<int64_t> {
+    const size_t found = document.find(phrase, at, end);
+    if (found == npos) return std::nullopt;
+    Cursor cursor(document, document.match(phrase, found));
+    cursor.skip_blanks();
+    const std::optional<Size> size = cursor.size();
+    return size ? std::optional(size->bytes) : std::nullopt;
+  };
+  finding.amounts.in_use = size_after("was using ");
+  finding.requested = size_after("request is ");
+  if (!finding.requested) finding.requested = size_after("its request of ");
+}
+
 void detect_cluster(const Document& document, Facts& facts) {
   static constexpr Phrase kSlurm[] = {
       {"oom-kill event", "event"},
@@ -381,6 +420,11 @@ void detect_cluster(const Document& document, Facts& facts) {
     if (rest.find("false") != npos) continue;
     Finding finding = host_finding(Family::kK8s, at, phrase.note);
     finding.amounts.limit = limit_of_container(document, at);
+    if (finding.note == "evicted") read_eviction(document, at, finding);
+    if (is_told_by_docker(rest)) {
+      finding.note = "docker";
+      finding.amounts.limit = limit_of_docker(document);
+    }
     add_finding(facts, std::move(finding));
     break;
   }
@@ -446,7 +490,24 @@ void detect_old_ray(const Document& document, Facts& facts) {
   add_finding(facts, std::move(finding));
 }
 
+// "WARNING | kernel 3ac2d8f1-… restarted": a notebook's server found its kernel dead. A person who
+// restarts one is "Kernel restarted: …".
+void detect_restarted_kernels(const Document& document, Facts& facts) {
+  constexpr std::string_view kKernel = "kernel ";
+  for (size_t at = document.find(kKernel); at != npos; at = document.find(kKernel, at + 1)) {
+    Cursor cursor(document, document.match(kKernel, at));
+    const std::string id = cursor.until(" \n", 40);
+    const bool is_id = id.size() == 36 && id.find_first_not_of("0123456789abcdef-") == npos;
+    if (!is_id) continue;
+    cursor.skip_blanks();
+    if (!cursor.literal("restarted")) continue;
+    add_kill(document, facts, at, "notebook");
+    return;
+  }
+}
+
 void detect_notebooks(const Document& document, Facts& facts) {
+  detect_restarted_kernels(document, facts);
   static constexpr Phrase kNotebooks[] = {
       {"using all available ram", "colab"},
       {"allocate more memory than is available", "kaggle"},

@@ -50,6 +50,7 @@ struct Finding {
   Amounts amounts;
   std::vector<ProcessShare> processes;
   std::optional<int64_t> process_bytes;  // "this process has", all of it
+  std::optional<int64_t> requested;      // of a scheduler, for the container that failed
   std::optional<int64_t> line_limit;     // limit of a message size, workspace, …
   std::string note;                      // which form within the family
   std::string victim;                    // killed program

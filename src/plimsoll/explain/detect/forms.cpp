@@ -201,7 +201,7 @@ constexpr Form kForms[] = {
     {"memorystatus: killing", kOomKiller, kHost, "", "daemon", "", ""},
     {"exceeded mem limit", kOomKiller, kHost, "", "daemon", "", "exc_resource"},
     {"has run out of application memory", kOomKiller, kHost, "", "global", "", ""},
-    {"container oom ", kK8s, kHost, "", "", "", "(image="},
+    {"container oom ", kK8s, kHost, "", "docker", "", "(image="},
     {"killed by the oom killer", kOomKiller, kHost, "", "unit", "", "of this unit"},
     {"killed by the oom killer", kOomKiller, kHost, "", "global", "", ""},
     {"failed with result 'oom-kill'", kOomKiller, kHost, "", "unit", "", ""},

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string_view>
 
@@ -8,6 +7,7 @@
 #include "formats/keras/keras_calls.h"
 #include "formats/keras/keras_legacy.h"
 #include "formats/keras/keras_tree.h"
+#include "formats/keras/layer_names.h"
 #include "formats/keras/tensorflow_functions.h"
 #include "layers/config/names.h"
 
@@ -27,24 +27,6 @@ bool flag_of(const Config& config, std::string_view key) {
   const Config* flag = config.find(key);
   return flag == nullptr || !flag->is_bool() || flag->as_bool();
 }
-
-// Names for the layers of files that give none (Keras 2.0), as Keras makes them.
-class LayerNames {
- public:
-  void add(const std::string& name) { taken_.insert(name); }
-  std::string make(const std::string& class_name) {
-    const std::string base = layers::snake_case(class_name);
-    while (true) {
-      const int64_t count = made_[base]++;
-      std::string name = count == 0 ? base : fmt::format("{}_{}", base, count);
-      if (taken_.insert(name).second) return name;
-    }
-  }
-
- private:
-  std::set<std::string> taken_;
-  std::map<std::string, int64_t> made_;
-};
 
 class TreeReader {
  public:

@@ -7,8 +7,10 @@
 namespace plimsoll::layers {
 namespace {
 
-std::string range_text(double least, double most) {
-  if (most >= 1e30) return "a number of at least " + Config(least).to_json();
+// A bound that nobody has reached is left out: it is far away.
+std::string range_text(double least, double most, const Config& received) {
+  const bool passed = received.is_number() && received.as_double() > most;
+  if (most >= 1e30 && !passed) return "a number of at least " + Config(least).to_json();
   return "a number from " + Config(least).to_json() + " to " + Config(most).to_json();
 }
 
@@ -44,7 +46,7 @@ std::optional<double> OptionReader::optional_number(const std::string& key, doub
   const Config* value = take(key);
   if (value == nullptr || value->is_null()) return std::nullopt;
   if (!value->is_number() || !(value->as_double() >= least && value->as_double() <= most)) {
-    refuse(key, range_text(least, most), *value);
+    refuse(key, range_text(least, most, *value), *value);
   }
   return value->as_double();
 }
@@ -63,7 +65,7 @@ std::vector<double> OptionReader::numbers(const std::string& key, double least, 
   const Config& given = inner != nullptr ? *inner : *value;
   const auto read = [&](const Config& item) {
     if (!item.is_number() || !(item.as_double() >= least && item.as_double() <= most)) {
-      refuse(key, range_text(least, most) + ", or a list of such", item);
+      refuse(key, range_text(least, most, item) + ", or a list of such", item);
     }
     return item.as_double();
   };

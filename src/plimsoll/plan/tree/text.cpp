@@ -140,7 +140,7 @@ class ProgramPrinter {
 }  // namespace
 
 std::string print(const Plan& plan, const graph::ProgramSet& programs) {
-  std::string text = fmt::format("plan kernel_set={} block_set={} parts={}",
+  std::string text = fmt::format("{}{} block_set={} parts={}", kPlanBegins,
                                  quote_name(plan.kernel_set), plan.block_set, plan.parts);
   if (plan.lanes != 1) text += fmt::format(" lanes={}", plan.lanes);
   text += " fingerprint=" + to_hex(plan.fingerprint) + "\n";

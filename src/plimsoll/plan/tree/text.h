@@ -15,6 +15,9 @@
 
 namespace plimsoll::plan {
 
+// What the text of every plan begins with.
+inline constexpr std::string_view kPlanBegins = "plan kernel_set=";
+
 // Throws kInternal where a plan has no text: ids of nodes, values, axes or loops that do not exist,
 // or loops that are not entered once each in the order of their numbers.
 std::string print(const Plan& plan, const graph::ProgramSet& programs);

@@ -296,7 +296,25 @@ class Classifier {
       }
       return;
     }
+    if (rises_at_end && judge_late_rise(floor)) return;
     judge_flat(floor, part);
+  }
+
+  // What rises steadily over the second half is no level to stay at, however much more came before
+  // it (a library that is loaded, a first batch).
+  bool judge_late_rise(const std::vector<double>& floor) {
+    const size_t half = floor.size() / 2;
+    if (floor.size() - half < kFewestLate) return false;
+    const Rise late = measure_rise(floor, half);
+    const double part = std::max({0.25 * kMiB, 1.5 * noise_, 0.005 * level_});
+    const double whole = floor[floor.size() - 1] - floor[half];
+    const bool in_steps = whole - late.largest_jumps < std::max(0.3 * whole, part);
+    if (late.last < part || late.middle < part || in_steps || late.bend > kSlowing) return false;
+    growth_.rise_bytes = late.total;
+    growth_.bytes_per_minute =
+        late.total / static_cast<double>(floor.size() - half) / seconds_per_bin_ * 60;
+    set(CurveForm::kGrowth, std::min(growth_confidence(late, part), kLateConfidence));
+    return true;
   }
 
   double growth_confidence(const Rise& rise, double part) const {
@@ -328,6 +346,8 @@ class Classifier {
   }
 
   static constexpr double kSlowing = 0.25;
+  static constexpr size_t kFewestLate = 12;  // bins
+  static constexpr double kLateConfidence = 0.75;
 
   Bins bins_;
   Growth& growth_;
