@@ -92,6 +92,7 @@ class Engine:
         skip_validation: bool,
         every_step: bool,
         every_test: bool,
+        ends_on_nan: bool,
         seen_steps: int,
         listener: Any,
     ) -> dict[str, Any]: ...
@@ -141,7 +142,12 @@ class Engine:
     def runs(self) -> bool: ...
     def reset_metrics(self) -> None: ...
     def plan(
-        self, settings: Settings, listener: Any, spell: Callable[[str, str, bool], str]
+        self,
+        settings: Settings,
+        listener: Any,
+        spell: Callable[[str, str, bool], str],
+        named: int | None,
+        limit_of: Callable[[int], int],
     ) -> dict[str, Any]: ...
     def metrics(self) -> dict[str, float]: ...
     def memory(self) -> dict[str, Any]: ...

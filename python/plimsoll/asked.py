@@ -76,11 +76,12 @@ class Asked:
 
 
 class Outcome:
-    """What was taken over, and what was not and why."""
+    """What the engine has done, and what it has not and why."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self.taken = 0  # calls
+        self.taken = 0  # calls of Keras's
+        self.ran = 0  # epochs and calls in the engine, whoever asked for them
         self.refused = 0  # calls, by strict
         self.found_keras = ""  # which one was imported
         self.told: set[tuple[str, str]] = set()
@@ -90,7 +91,8 @@ class Outcome:
         if not self.found_keras:
             return "the program has not imported Keras"
         if self.told:
-            return "see the lines above"
+            who = "Keras and TensorFlow themselves" if self.steps else "Keras itself"
+            return f"{who} did, for the reasons in the lines above"
         return f"{self.found_keras} was imported, and no model was trained, evaluated or asked"
 
 
@@ -110,7 +112,9 @@ def say(text: str) -> None:
 
 
 def say_at_end() -> None:
-    """Where nothing at all was taken over."""
-    if current is None or outcome.taken or outcome.refused or outcome.process != os.getpid():
+    """Where the engine has done nothing at all."""
+    if current is None or outcome.process != os.getpid():
         return
-    say(f"nothing was taken over in this process: {outcome.why_nothing()}.")
+    if outcome.taken or outcome.ran or outcome.refused:
+        return
+    say(f"nothing was trained by Plimsoll in this process: {outcome.why_nothing()}.")

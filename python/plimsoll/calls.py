@@ -14,7 +14,7 @@ from plimsoll.data import BATCH
 from plimsoll.errors import guarded
 from plimsoll.model import live, shared
 from plimsoll.model.live import release
-from plimsoll.options import Listener, Options
+from plimsoll.options import Options
 from plimsoll.training import inference, loop, on_batch
 from plimsoll.training.loop import Callbacks, Fit, Validation
 from plimsoll.versions import check_model
@@ -158,8 +158,10 @@ def prepared_fit(
                           validation_batch_size or batch_size, validation_steps)  # fmt: skip
     held = None
     if validation_data is not None:
-        held = Validation(*data.unpacked(validation_data), validation_batch_size or batch_size,
-                          validation_steps)  # fmt: skip
+        given = data.unpacked(validation_data)
+        if not data.is_iterated(validation_data) and not data.is_iterated(given[0]):
+            loop.check_labels(given[1])
+        held = Validation(*given, validation_batch_size or batch_size, validation_steps)
     epochs_of = partial(run.batches, found.x, steps_per_epoch, class_weight, shuffle, held)
     return PreparedFit(events, lambda: run.run(epochs_of()))
 
@@ -321,10 +323,8 @@ def plan(
 def plan_of(known: live.Live, batch_size: int, options: dict[str, Any]) -> PlanAnswer:
     """The same of a model that is known."""
     how = Options.of(options)
-    how.refuses, how.handed = False, known.largest
+    how.handed = known.largest
     if how.memory is not None:
         release()
-    settings = how.settings(batch_size)
-    held = how.limits.held
-    answer = guarded(lambda: known.engine.plan(settings, Listener(), how.spelled))
-    return PlanAnswer(answer, held, how.limits.reserve, how.limits.memory)
+    answer = guarded(lambda: how.planned(known.engine, batch_size))
+    return PlanAnswer(answer, how.limits.held, how.limits.reserve, how.limits.memory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -58,10 +59,26 @@ def exhausted(message: str) -> BaseException:
 
 # What to do, where the engine names options of the command line.
 _SPELLED = {
+    "Name the data with --data.": "Give them as x.",
+    "Name the labels with --labels, or save them as y in the .npz.": "Give them as y.",
+    "Name the weights with --sample-weights, or save them as sample_weight in the .npz.":
+        "Give them as sample_weight.",
+    "Name one, such as --loss sparse_categorical_crossentropy.":
+        'Name one in compile, such as loss="sparse_categorical_crossentropy".',
+    "Name one, such as --optimizer adam.": 'Name one in compile, such as optimizer="adam".',
     "Where one plans or writes for long, name a longer --rank-timeout.":
         "What takes a rank longer than that belongs before or after fit.",
     "with --lanes.": "with lanes=.",
 }  # fmt: skip
+
+
+_OPTION = re.compile(r"--(batch|memory|threads|parts|lanes|seed|precision|backend|plan-time|"
+                     r"max-slowdown|without|times|tune|spill-dir)\b")  # fmt: skip
+
+
+def _argument(option: re.Match[str]) -> str:
+    name = option[1].replace("-", "_")
+    return "batch_size=" if name == "batch" else f"{name}="
 
 
 def translate(error: _core.EngineError) -> BaseException:
@@ -69,6 +86,7 @@ def translate(error: _core.EngineError) -> BaseException:
     kind, message = error.args[:2]
     for of_command_line, in_python in _SPELLED.items():
         message = message.replace(of_command_line, in_python)
+    message = _OPTION.sub(_argument, message)
     if kind == "budget":
         return _exhausted(message)
     if kind == "io":

@@ -6,6 +6,7 @@ The program reads the text in a process of its own; nothing of the text is execu
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import tempfile
 import traceback
@@ -15,6 +16,7 @@ from typing import Any
 
 from plimsoll import _program
 from plimsoll.answers import PlanAnswer, framed
+from plimsoll.errors import ResourceExhausted
 from plimsoll.options import MIB
 
 MOST_TEXT = 64 * MIB  # bytes that are read of a text, its last ones
@@ -117,6 +119,23 @@ def _marked(text: str) -> str:
     return "".join(f"\\{one}" if one in r"\`*_[]<>#|$&" else one for one in text)
 
 
+# As ResourceExhausted has them: what would do, what it takes, and the argument or the command.
+_OWN_REMEDY = re.compile(r"^  \d+\. (.+?)(?: \(([^()]*)\))?\n     (.+)$", re.MULTILINE)
+
+
+def _of_own(error: ResourceExhausted, details: dict[str, Any], left_out: int) -> Explanation:
+    """What Plimsoll itself has raised is the explanation, with remedies that were planned."""
+    import html
+
+    text = str(error)
+    page = f"<!doctype html><pre>{html.escape(text)}</pre>"
+    answer = Explanation(details, text, page, left_out)
+    answer.cause = text.partition("\nwhy: ")[2].strip() or answer.cause
+    answer.remedies = [Remedy(action, takes or None, code.strip(), None)
+                       for action, takes, code in _OWN_REMEDY.findall(text)]  # fmt: skip
+    return answer
+
+
 def _text_of(what: BaseException | str) -> tuple[bytes, int]:
     """The last bytes of a text, and how many there are in front of them."""
     if isinstance(what, BaseException):
@@ -152,9 +171,10 @@ def explain(
 ) -> Explanation:
     """What ran out, why and what to do, by an exception or by what a program printed.
 
-    Of an exception its traceback is read too; of a text the last 64 MiB. With a compiled Keras
-    model the answer has what `plan` says of it, for `batch_size` (without one: that of the text,
-    else 32) and options as in `plan`.
+    Of an exception its traceback is read too; of a text the last 64 MiB. ResourceExhausted says
+    itself why and what would do. With a compiled Keras model the answer has what `plan` says of it,
+    for `batch_size` (without one: that of the text, else 32; of ResourceExhausted there is no plan
+    then) and options as in `plan`.
 
     Raises ValueError for what is no text, FileNotFoundError where the program is missing.
     """
@@ -162,7 +182,11 @@ def explain(
     with tempfile.TemporaryDirectory(prefix="plimsoll-") as folder:
         page = Path(folder) / "page.html"
         details = json.loads(_run(text, "--json", "--html", str(page)))
-        answer = Explanation(details, _run(text), page.read_text("utf-8", "replace"), left_out)
+        if isinstance(exception_or_text, ResourceExhausted):
+            answer = _of_own(exception_or_text, details, left_out)
+            model = model if batch_size else None
+        else:
+            answer = Explanation(details, _run(text), page.read_text("utf-8", "replace"), left_out)
     if model is not None:
         answer.add_plan(model, batch_size or details["batch"] or 32, options)
     return answer

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 MIB = 1 << 20
-_VARIES = 40 * MIB  # of what interpreter and framework hold, from run to run
+_VARIES = 4 * MIB  # of what a process holds beside the engine, from call to call
 _MOST_SEED = 1 << 62
 
 
@@ -55,15 +55,12 @@ def size(value: int | str | None, name: str = "memory") -> int | None:
 
 
 def limits_of(
-    memory: int | str | None,
-    reserve: int | str | None,
-    refuses: bool = True,
-    beside: int = 0,
-    handed: int = 0,
+    memory: int | str | None, reserve: int | str | None, beside: int = 0, handed: int = 0
 ) -> Limits:
-    """With `refuses`, ResourceExhausted where the process holds more than the limit already.
+    """Where the process holds more than the limit already, the engine is left nothing.
 
-    `beside`: what of the process's memory is neither interpreter's, nor framework's, nor arrays.
+    It refuses then, and knows what would do. `beside`: what of the process's memory is neither
+    interpreter's, nor framework's, nor arrays.
     `handed`: the largest variable that is handed back, of which the framework makes a copy; the
     default reserve has room for it.
     """
@@ -73,17 +70,7 @@ def limits_of(
         return Limits(None, held)
     kept = size(reserve, "reserve")
     usual = max(64 * MIB, whole // 10, handed)
-    limits = Limits(whole, held, usual if kept is None else kept)
-    assert limits.ours is not None
-    if limits.ours <= 0 and refuses:
-        raise exhausted(
-            f"memory={_mib(whole)}: the process holds {_mib(limits.held)} already (interpreter, "
-            f"framework and the program's arrays), and {_mib(limits.reserve)} are kept in reserve "
-            f"for what they will take. This does not fit: needs {_mib(whole - limits.ours)}, "
-            f"{_mib(-limits.ours)} above the limit of {_mib(whole)}, before anything is trained. "
-            "Name a higher limit, a smaller reserve=, or free arrays."
-        )
-    return limits
+    return Limits(whole, held, usual if kept is None else kept)
 
 
 def _whole(name: str, value: Any) -> int:
@@ -129,7 +116,6 @@ class Options:
     tune: bool = False
     spill: bool | None = None  # None: only where nothing fits without a spill file
     spill_dir: str = ""
-    refuses: bool = field(default=True, init=False)  # a limit that the process has passed already
     handed: int = field(default=0, init=False)  # bytes of the largest variable that is handed back
     ranks: _core.Group | None = field(default=None, init=False)  # that train together
     limits: Limits = field(default_factory=lambda: Limits(None), init=False)
@@ -146,12 +132,11 @@ class Options:
         """From arguments of a call. Raises TypeError for names that there are not."""
         for name in given:
             if name not in _NAMES:
-                names = sorted(_NAMES)
-                near = difflib.get_close_matches(name, names, 1)
-                meant = f" Did you mean {near[0]}?" if near else ""
+                near = difflib.get_close_matches(name, [*_NAMES, *_OF_KERAS], 1)
+                meant = f" Did you mean '{near[0]}'?" if near else ""
                 raise TypeError(
-                    f"{name}: expected an option among {', '.join(names)}, received another "
-                    f"name.{meant}"
+                    f"got an unexpected keyword argument '{name}'.{meant} Beside Keras's arguments "
+                    f"there are {', '.join(sorted(_NAMES))}."
                 )
         return cls(**given)
 
@@ -183,7 +168,7 @@ class Options:
     def measure(self, beside: int = 0, again: bool = False) -> None:
         """Once a call, before the engine takes anything but `beside`, which sessions hold."""
         if again or self.limits.held == 0:
-            self.limits = limits_of(self.memory, self.reserve, self.refuses, beside, self.handed)
+            self.limits = limits_of(self.memory, self.reserve, beside, self.handed)
 
     def has_grown(self, predicted: int) -> bool:
         """Whether others have taken more than half of the reserve since the plan was made."""
@@ -225,15 +210,34 @@ class Options:
         """
         if error.args[0] != "budget" or self.limits.memory is None:
             return translate(error)
+        before = self.limits.held
+        self.measure(again=True)  # what the first plan of a process has left is held from now on
         needed, why = int(error.args[2]), f"\nwhy: {error.args[1]}"
+        needed += max(self.limits.held - before, 0) if needed else 0
         if engine is not None and batch:
             try:
-                answer = engine.plan(self.settings(batch), Listener(), self.spelled)
+                answer = self.planned(engine, batch)
             except _core.EngineError:
                 answer = {"fits": True}
             if not answer["fits"]:
                 needed, why = int(answer["needed"]), answer["refusal"].partition("\n")[2].rstrip()
         return exhausted(f"{self._shares(needed)}\n{why}")
+
+    def planned(self, engine: _core.Engine, batch: int) -> dict[str, Any]:
+        """The engine's plan of a training step, in limits as they are named here.
+
+        The first plan of a process leaves more than others do: figures of a refusal count it.
+        """
+        while True:
+            settings = self.settings(batch)
+            answer = engine.plan(settings, Listener(), self.spelled, self.limits.memory,
+                                 self._whole)  # fmt: skip
+            before = self.limits.held
+            if answer["fits"] or _core.held_by_process() - before <= _VARIES:
+                return answer
+            self.measure(again=True)
+            if self.limits.held - before <= _VARIES:  # what sessions hold is no matter
+                return answer
 
     def _shares(self, needed: int) -> str:
         """Who holds what of the limit; `needed`: bytes of the process without the reserve."""
@@ -254,7 +258,7 @@ class Options:
     def _whole(self, needed: int) -> int:
         """The limit, reserve included, within which the process may take `needed` bytes.
 
-        With some room: interpreter and framework do not hold the same in every run.
+        With some room: interpreter and framework do not hold the same in every call.
         """
         needed += _VARIES
         reserve = size(self.reserve, "reserve")
@@ -282,6 +286,14 @@ class Options:
 
 
 _NAMES = {one.name for one in fields(Options) if one.init}
+# What calls are given beside options, for those who have mistyped it.
+_OF_KERAS = ("batch_size", "epochs", "verbose", "callbacks", "validation_split", "validation_data",
+             "shuffle", "class_weight", "sample_weight", "initial_epoch", "steps_per_epoch",
+             "validation_steps", "validation_batch_size", "validation_freq", "isolate", "steps",
+             "return_dict", "input_shape")  # fmt: skip
+
+
+_told: set[str] = set()  # notices
 
 
 class Listener:
@@ -290,7 +302,11 @@ class Listener:
     predicted = 0  # bytes of the whole process while the plan that was begun runs
 
     def notice(self, text: str) -> None:
-        print(text, file=sys.stderr)
+        """What is so of a model ("[name] …") is said once."""
+        if text.startswith("[") and text in _told:
+            return
+        _told.add(text)
+        print(f"plimsoll: {text.removeprefix('plimsoll: ')}", file=sys.stderr)
 
     def begin(self, plan: str) -> None:
         """The plan that is about to run, as JSON."""
@@ -298,9 +314,10 @@ class Listener:
         self.predicted = int(told["predicted_process_bytes"])
         smaller = told["block_set"]
         if smaller:
+            often = {1: "once", 2: "twice"}.get(smaller, f"{smaller} times")
             self.notice(
-                "plimsoll: the limit is met with smaller blocks only (block set "
-                f"{smaller}): results differ from those without a limit by rounding."
+                "the limit is met with smaller blocks of computation only (halved "
+                f"{often}): results differ from those without a limit by rounding."
             )
 
     def step(self, step: int, loss: float) -> None:

@@ -61,7 +61,8 @@ def _measured(
         raise ValueError(f"x: expected {batch} samples, one batch, received {samples.rows}.")
     with engine.start(samples.part(0, batch), None):
         there.adopt()
-        engine.fit(how.settings(batch), None, None, None, True, False, False, 0, Listener())
+        engine.fit(how.settings(batch), None, None, None, True, False, False, False, 0,
+                   Listener())  # fmt: skip
         return engine.grown
 
 

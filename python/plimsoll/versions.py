@@ -44,8 +44,19 @@ def _check(version: str) -> None:
         )
 
 
+def _number(value: Any) -> Any:
+    """As Keras's logs have it: an array of one number is a float where its NumPy makes it one."""
+    if isinstance(value, float):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return value
+
+
 def reported(logs: dict[str, float], outputs: list[str]) -> dict[str, float]:
     """What of the engine's logs the program's Keras reports too."""
+    logs = {name: _number(value) for name, value in logs.items()}
     if len(outputs) == 1 or number(keras_module().__version__) >= _LOSS_OF_EACH_OUTPUT:
         return logs
     unknown = {f"{output}_loss" for output in outputs}

@@ -21,9 +21,9 @@
 #include <utility>
 
 #include "array_sink.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/format.h"
+#include "caller.h"
 #include "formats/keras/live_model.h"
 #include "gradients.h"
 #include "layers/training/optimizers.h"
@@ -52,66 +52,6 @@ Variable describe(const std::string& path, const TensorInfo& info) {
   return {path, info.name, std::string(to_string(info.dtype)), info.shape};
 }
 
-// Calls the methods of a Python object (training/loop.py says which). Steps are told of only so
-// often: what a step costs beside them is a look at the clock.
-class Caller final : public run::Listener {
- public:
-  static constexpr double kEverySeconds = 0.05;
-
-  // `every_step`: whether each step is told; `every_test`: and each of a validation.
-  Caller(nb::object listener, bool every_step, bool every_test = false)
-      : listener_(std::move(listener)), every_step_(every_step), every_test_(every_test) {}
-
-  void notice(const std::string& text) override { call("notice", text); }
-  void begin(const report::PlanSummary& plan) override { call("begin", report::to_json(plan)); }
-  bool wants_steps() const override { return true; }
-  void step(int64_t step, double loss) override {
-    const double now = clock_.seconds();
-    if (!every_step_ && now < next_) return;
-    next_ = now + kEverySeconds;
-    const nb::gil_scoped_acquire lock;
-    listener_.attr("step")(step, loss);
-  }
-  void between_steps() override {
-    if (validates_ && every_test_) call("test_step", ++tests_);
-    const double now = clock_.seconds();
-    if (now < next_look_) return;
-    next_look_ = now + kEverySeconds;
-    look_for_signals();
-  }
-  void planning(const std::string&) override { look_for_signals(); }
-  void validation(bool begins) override {
-    validates_ = begins;
-    tests_ = 0;
-    call("validation", begins);
-  }
-  void passed_limit(Bytes measured, Bytes limit) override {
-    call("passed_limit", measured.count(), limit.count());
-  }
-
- private:
-  template <typename... Arguments>
-  void call(const char* method, const Arguments&... arguments) {
-    const nb::gil_scoped_acquire lock;
-    listener_.attr(method)(arguments...);
-  }
-
-  nb::object listener_;
-  bool every_step_;
-  bool every_test_;
-  bool validates_ = false;
-  int64_t tests_ = 0;
-  // Ctrl-C, as an exception.
-  static void look_for_signals() {
-    const nb::gil_scoped_acquire lock;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-  }
-
-  SteadyClock clock_;
-  double next_ = 0;
-  double next_look_ = 0;
-};
-
 nb::dict memory_of(const train::MemoryReport& report) {
   nb::dict memory;
   memory["planned_arena"] = report.planned_arena.count();
@@ -121,13 +61,25 @@ nb::dict memory_of(const train::MemoryReport& report) {
   return memory;
 }
 
-// Numbers name[0], name[1], … as one array, as Keras has them.
-nb::dict to_dict(const train::Metrics& metrics) {
+// Numbers name[0], name[1], … as one array, as Keras has them, and those of `arrays` even alone.
+nb::dict to_dict(const train::Metrics& metrics, const std::vector<std::string>& arrays = {}) {
   nb::dict values;
+  const auto array_of = [](const nb::list& numbers) {
+    return nb::module_::import_("numpy").attr("array")(numbers, "float32");
+  };
+  const auto is_array = [&](std::string_view name) {
+    if (name.starts_with("val_")) name.remove_prefix(4);
+    return std::ranges::find(arrays, name) != arrays.end();
+  };
   for (size_t i = 0; i < metrics.size(); ++i) {
     const std::string& name = metrics[i].first;
     if (!name.ends_with("[0]")) {
       values[name.c_str()] = metrics[i].second;
+      if (is_array(name)) {
+        nb::list alone;
+        alone.append(metrics[i].second);
+        values[name.c_str()] = array_of(alone);
+      }
       continue;
     }
     const std::string stem = name.substr(0, name.size() - 3);
@@ -137,9 +89,35 @@ nb::dict to_dict(const train::Metrics& metrics) {
       several.append(metrics[i + k].second);
     }
     i += nb::len(several) - 1;
-    values[stem.c_str()] = nb::module_::import_("numpy").attr("array")(several, "float32");
+    values[stem.c_str()] = array_of(several);
   }
   return values;
+}
+
+// Limits as whoever asked names them: of the whole process, what others may take included.
+report::PlanSummary as_named(report::PlanSummary summary, std::optional<int64_t> named,
+                             const nb::object& limit_of) {
+  const auto raise = [&](Bytes& bytes) {
+    if (bytes > Bytes()) bytes = Bytes(nb::cast<int64_t>(limit_of(bytes.count())));
+  };
+  if (named && summary.limit) {
+    summary.reserve = Bytes(*named) - *summary.limit;
+    summary.limit = Bytes(*named);
+  }
+  for (Bytes* one : {&summary.lower_bound, &summary.smallest_feasible, &summary.smallest_same_bits,
+                     &summary.free_plan}) {
+    raise(*one);
+  }
+  if (summary.lower_bound_with_spill) raise(*summary.lower_bound_with_spill);
+  if (summary.smallest_with_spill) raise(*summary.smallest_with_spill);
+  for (auto* points : {&summary.frontier, &summary.plain}) {
+    for (plan::FrontierPoint& point : *points) raise(point.arena_bytes);
+  }
+  if (summary.refusal) {
+    for (report::Remedy& remedy : summary.refusal->remedies) raise(remedy.smallest);
+    if (summary.refusal->bound) raise(summary.refusal->bound->bytes);
+  }
+  return summary;
 }
 
 constexpr Bytes kKeptData = 1_MiB;  // what converting rows of arrays takes
@@ -221,8 +199,9 @@ class Engine {
 
   nb::dict fit(const run::Settings& settings, const Arrays& arrays, const Arrays& validation,
                const std::optional<Array>& order, bool skip_validation, bool every_step,
-               bool every_test, int64_t seen_steps, nb::object listener) {
+               bool every_test, bool ends_on_nan, int64_t seen_steps, nb::object listener) {
     run::FitRequest request;
+    request.not_finite = ends_on_nan ? train::NotFinite::kEndsTraining : train::NotFinite::kGoesOn;
     request.settings = settings;
     request.seen_steps = seen_steps;
     request.data.opened = dataset_of(arrays, order);
@@ -237,7 +216,7 @@ class Engine {
       result = run_.fit(request, caller);
     }
     nb::dict ended;
-    ended["logs"] = to_dict(result.summary.metrics);
+    ended["logs"] = told(result.summary.metrics);
     ended["steps"] = result.history.steps;
     ended["interrupted"] = result.history.interrupted;
     ended["seconds_per_step"] = result.history.seconds_per_step;
@@ -308,7 +287,7 @@ class Engine {
                  session.run_rows("train", dataset, 0, dataset.row_count(), true);
                  metrics = session.read_metrics();
                });
-    return to_dict(metrics);
+    return told(metrics);
   }
 
   // Of these variables those that the session of train_kept has other bytes of than `held`, as
@@ -338,7 +317,7 @@ class Engine {
                  session.run_rows("evaluate", dataset, 0, dataset.row_count());
                  metrics = session.read_metrics();
                });
-    return to_dict(metrics);
+    return told(metrics);
   }
 
   nb::list predict_kept(const Kept& kept, const Arrays& arrays, const nb::list& state,
@@ -369,7 +348,7 @@ class Engine {
       const nb::gil_scoped_release release;
       loss = gradients_.accumulate(run_, request, borrowed, *dataset, caller);
     }
-    return nb::make_tuple(loss, to_dict(run_.metrics()), read_changed(borrowed));
+    return nb::make_tuple(loss, told(run_.metrics()), read_changed(borrowed));
   }
   nb::list apply(const Kept& kept, const Gradients::Given& given, const nb::list& state,
                  nb::object listener) {
@@ -388,8 +367,11 @@ class Engine {
   // Bytes of the session that is kept beside the engine itself; 0: there is none.
   int64_t held() { return run_.has_session() ? run_.held().count() : 0; }
 
-  // spell: (option of the command line, its value, whether it is left out) as text.
-  nb::dict plan(const run::Settings& settings, nb::object listener, const nb::object& spell) {
+  // spell: (option of the command line, its value, whether it is left out) as text. named: the limit
+  // as its user has named it (None: none), and which limit leaves the engine so many bytes; text
+  // and page are in such figures.
+  nb::dict plan(const run::Settings& settings, nb::object listener, const nb::object& spell,
+                std::optional<int64_t> named, const nb::object& limit_of) {
     run::FitRequest request;
     request.settings = settings;
     Caller caller(std::move(listener), false);
@@ -403,17 +385,18 @@ class Engine {
     const report::Spelling spelling = [&](const report::OptionChange& change) {
       return nb::cast<std::string>(spell(change.option, change.value, change.left_out));
     };
-    answer["text"] = report::to_text(planned.summary, !settings.memory, spelling);
-    answer["html"] = report::to_html(planned.summary);
+    const report::PlanSummary told = as_named(planned.summary, named, limit_of);
+    answer["text"] = report::to_text(told, !settings.memory, spelling);
+    answer["html"] = report::to_html(told);
     answer["fits"] = planned.summary.fits();
     if (planned.summary.fits()) return answer;
     answer["needed"] = report::needed(planned.summary).count();
-    answer["refusal"] = report::to_refusal(planned.summary, spelling);
+    answer["refusal"] = report::to_refusal(told, spelling);
     return answer;
   }
 
   void reset_metrics() { run_.reset_metrics(); }
-  nb::dict metrics() { return to_dict(run_.metrics()); }
+  nb::dict metrics() { return told(run_.metrics()); }
   nb::dict memory() { return memory_of(run_.memory()); }
   void set_learning_rate(double rate) { run_.set_learning_rate(rate); }
   bool trains() const { return run_.has_session(); }
@@ -427,6 +410,9 @@ class Engine {
   }
 
  private:
+  nb::dict told(const train::Metrics& metrics) const {
+    return to_dict(metrics, run_.has_session() ? run_.array_metrics() : std::vector<std::string>{});
+  }
   static std::vector<std::string> names_of(const std::vector<layers::ModelPort>& ports) {
     std::vector<std::string> names;
     for (const layers::ModelPort& port : ports) names.push_back(port.name);
@@ -603,7 +589,8 @@ void bind_engine(nb::module_& module) {
       .def("give_file", &Engine::give_file, "path"_a, "begin"_a)
       .def("give", &Engine::give, "take"_a, "weights_only"_a)
       .def("fit", &Engine::fit, "settings"_a, "arrays"_a, "validation"_a, "order"_a.none(),
-           "skip_validation"_a, "every_step"_a, "every_test"_a, "seen_steps"_a, "listener"_a)
+           "skip_validation"_a, "every_step"_a, "every_test"_a, "ends_on_nan"_a,
+           "seen_steps"_a, "listener"_a)
       .def("evaluate", &Engine::evaluate, "settings"_a, "arrays"_a, "listener"_a)
       .def("predict", &Engine::predict, "settings"_a, "arrays"_a, "listener"_a)
       .def("step", &Engine::step, "settings"_a, "arrays"_a, "short_batch"_a, "train"_a,
@@ -620,7 +607,8 @@ void bind_engine(nb::module_& module) {
       .def_prop_ro("has_gradients", &Engine::has_gradients)
       .def_prop_ro("held", &Engine::held)
       .def("reset_metrics", &Engine::reset_metrics)
-      .def("plan", &Engine::plan, "settings"_a, "listener"_a, "spell"_a)
+      .def("plan", &Engine::plan, "settings"_a, "listener"_a, "spell"_a, "named"_a.none(),
+           "limit_of"_a)
       .def("metrics", &Engine::metrics)
       .def("memory", &Engine::memory)
       .def("set_learning_rate", &Engine::set_learning_rate, "rate"_a)
@@ -631,7 +619,7 @@ void bind_engine(nb::module_& module) {
 }
 
 // Raised with (kind, message, bytes that the run needs or 0: not known); plimsoll/errors.py turns
-// it into what users catch.
+// it into what users catch. Of a limit that is not met the message is why.
 void bind_errors(nb::module_& module) {
   static nb::object engine_error =
       nb::steal(PyErr_NewException("plimsoll._core.EngineError", PyExc_RuntimeError, nullptr));
@@ -641,7 +629,7 @@ void bind_errors(nb::module_& module) {
       std::rethrow_exception(thrown);
     } catch (const train::DoesNotFit& error) {
       const nb::object arguments = nb::make_tuple(std::string(to_string(error.kind())),
-                                                  report::refusal_sentence(error.summary()),
+                                                  report::why_refused(error.summary()),
                                                   report::needed(error.summary()).count());
       PyErr_SetObject(engine_error.ptr(), arguments.ptr());
     } catch (const Error& error) {

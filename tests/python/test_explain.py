@@ -71,6 +71,13 @@ def test_our_own_error_is_explained(beside: int) -> None:
     assert (answer.verdict, answer.resource) == ("failure", "host_memory")
     assert answer.cause_label == "memory_limit_too_small"
     assert answer.details["amounts"]["program"] > answer.details["amounts"]["limit"]
+    # It is its own explanation, in the words of a call.
+    assert str(answer) == str(raised.value) == str(plimsoll.explain(raised.value, model))
+    assert answer.remedies and answer.remedies[0].code.startswith('memory="')
+    assert answer.cause in str(raised.value) and "--memory" not in str(answer)
+    assert "does not fit" in answer._repr_html_() and "does not fit" in answer._repr_markdown_()
+    planned = plimsoll.explain(raised.value, model, batch_size=2, memory="4GiB").plan
+    assert planned is not None and planned.details["batch"] == 2
 
 
 def test_a_model_is_planned_beside_it() -> None:

@@ -97,7 +97,7 @@ def test_the_magics(tmp_path: Path) -> None:
     for cell, text in [(size, "3GG"), (name, "--memroy")]:
         assert shown(cell).startswith("UsageError: %%plimsoll: ") and text in shown(cell)
     for cell, error, text in [
-        (strict, "Refused", "expected what the engine trains"),
+        (strict, "Refused", "would run in Keras, since the engine does not do it"),
         (syntax, "SyntaxError", "invalid syntax"),
     ]:
         (told,) = [out for out in cell.outputs if out.output_type == "error"]

@@ -30,6 +30,10 @@ def _limit(memory: int | str | None) -> int | None:
     return size(memory)
 
 
+def samples(count: int) -> str:
+    return "1 sample" if count == 1 else f"{count} samples"
+
+
 class Base(ABC):
     """What is known of one compiled model, and decided for it."""
 
@@ -69,7 +73,7 @@ class Base(ABC):
     def _say_parts(self, batch: int, rows: int, taken: int = 0) -> None:
         most = f", {mib(taken)} at most" if taken else ""
         parts = -(-batch // rows)
-        self.say(f"a batch of {batch} samples is trained in {parts} parts of {rows}{most}.")
+        self.say(f"a batch of {samples(batch)} is trained in {parts} parts of {rows}{most}.")
 
     def _key(self, packing: str, batch: int) -> str:
         """By which the size that fits is found again in another run."""
@@ -126,10 +130,10 @@ class Base(ABC):
         """After a step that failed and was undone."""
         if rows == 1 or self._reason or not self._is_approved(step, tensors, -(-rows // 2)):
             raise self._no_memory(
-                f"{self.where} of {self._model().name}: a step with {rows} samples at a time does "
+                f"{self.where} of {self._model().name}: a step with {samples(rows)} at a time does "
                 f"not fit ({why}), and the batch is not cut further"
                 f"{': ' + self._reason if self._reason else ''}. Name a smaller batch_size."
             )
         self.rows, self._is_checked = -(-rows // 2), False
-        self.say(f"a step with {rows} samples at a time does not fit ({why}): it was undone, and "
+        self.say(f"a step with {samples(rows)} at a time does not fit ({why}): it was undone, and "
                  f"is done again with {self.rows} at a time.")  # fmt: skip

@@ -22,7 +22,7 @@ from plimsoll import asked
 from plimsoll.guard import proof as guard_proof
 from plimsoll.guard import saved as guard_saved
 from plimsoll.guard import sizes as guard_sizes
-from plimsoll.guard.base import ALL, Base, mib
+from plimsoll.guard.base import ALL, Base, mib, samples
 from plimsoll.guard.jax_guard import JaxGuard
 from plimsoll.guard.parts import (
     again,
@@ -37,6 +37,7 @@ from plimsoll.guard.parts import (
 from plimsoll.guard.step import CutStep, Packing, State, build_optimizer, changing
 from plimsoll.guard.torch_guard import TorchGuard
 from plimsoll.guard.unmeasured import Unmeasured
+from plimsoll.guard.validation import Validation
 from plimsoll.surroundings import call_site
 
 _LOOKS_EVERY_S = 0.25  # at the peak, while nothing is cut
@@ -57,6 +58,7 @@ class Guard(Base):
             self.limit = guard_sizes.lower(self.limit, what.restart.attempt)
         self._measures = self.limit is not None and not self._on_gpu
         self._keras: Any = None
+        self._validation: Validation | None = None  # of the call that runs
         self._steps: dict[str, CutStep] = {}
         self.passes = False  # Keras's own function runs
         self._gave_up = False  # as fewer samples do not take less
@@ -69,8 +71,40 @@ class Guard(Base):
         if saved is not None and self._reason:
             saved.never(self._reason)
 
+    def begin_validation(self) -> None:
+        self._validation = Validation(self, self._model())
+
     def end(self) -> None:
         self._keras = self.saved = None
+        if self._validation is not None:
+            self._validation.end()
+            self._validation = None
+
+    @property
+    def measures(self) -> bool:
+        """Whether peaks of memory can be seen, and are held to a limit."""
+        return self._measures
+
+    def rows_of(self, packing: Packing) -> int:
+        """Samples of a part of such batches, where training has cut some alike; 0: it has not.
+
+        Only with one loss, a mean over samples (several have trackers of their own, which count
+        batches), and metrics that are told of parts.
+        """
+        found = (one for one in self._steps.values() if one.packing.is_alike(packing))
+        step = next(found, None)
+        if step is None or self._reason or step.gathers:
+            return 0
+        if step.packing.key not in self._approved:
+            return 0
+        return self.rows if list(step.traced.shares.values()) == ["rows"] else 0
+
+    def _forget_validation(self) -> None:
+        """What it has taken is not the training step's that follows."""
+        if self._validation is not None and self._validation.has_run:
+            self._validation.has_run, self._looked = False, 0.0
+            if self._measures:
+                guard_sizes.release()
 
     def beside(self, in_keras: Callable[[], Any], where: str) -> Any:
         """A call that is Keras's or the program's alone; what it took is looked at when it ends."""
@@ -113,6 +147,7 @@ class Guard(Base):
 
     def train(self, iterator: Any) -> Any:
         """Keras's train function: steps on batches of an iterator."""
+        self._forget_validation()
         if self.passes and self.saved is None:
             logs = self._keras(iterator)
             self.look()
@@ -448,12 +483,12 @@ class Guard(Base):
         if self._gave_up or rows == 1 or not is_lower:
             self._gave_up = True
             self.say(f"the process takes {mib(taken)}, above the limit of {mib(self.limit)}, "
-                     f"also with {rows} samples at a time.", "also")  # fmt: skip
+                     f"also with {samples(rows)} at a time.", "also")  # fmt: skip
             return False
         if not self._is_approved(step, tensors, fewer):
             return False
         self.rows, self._is_checked = fewer, False
-        self.say(f"a step with {rows} samples at a time took {mib(taken)}, above the limit of "
+        self.say(f"a step with {samples(rows)} at a time took {mib(taken)}, above the limit of "
                  f"{mib(self.limit)}: the next ones have fewer.")  # fmt: skip
         return True
 
@@ -560,9 +595,10 @@ def run(model: Any, method: str, in_keras: Callable[[], Any], what: asked.Asked)
     where = f"{call_site()}: {method}"
     if isinstance(guard, Unmeasured):
         return guard.run(in_keras, where)
-    saved = guard_saved.begin(model, where) if method == "fit" else None
+    fits = method == "fit"
+    saved = guard_saved.begin(model, where) if fits else None
     try:
-        return _run(guard, model, in_keras, where, saved)
+        return _run(guard, model, in_keras, where, saved, fits)
     finally:
         if saved is not None:
             saved.close()
@@ -570,7 +606,7 @@ def run(model: Any, method: str, in_keras: Callable[[], Any], what: asked.Asked)
 
 def _run(
     guard: Guard, model: Any, in_keras: Callable[[], Any], where: str,
-    saved: guard_saved.Saved | None,
+    saved: guard_saved.Saved | None, fits: bool,
 ) -> Any:  # fmt: skip
     if guard.is_never:
         if saved is not None:
@@ -580,6 +616,8 @@ def _run(
     own = model.train_function
     ours = guard.train
     guard.begin(own, where, saved)
+    if fits:
+        guard.begin_validation()
     model.train_function = ours
     try:
         answer = in_keras()

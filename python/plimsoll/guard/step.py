@@ -64,6 +64,11 @@ class Packing:
     def key(self) -> str:
         return repr((self._structure, [(str(s), str(d)) for s, d in self.shapes]))
 
+    def is_alike(self, other: Packing) -> bool:
+        """Whether batches differ in the number of samples alone."""
+        mine, others = ([(list(s[1:]), d) for s, d in one.shapes] for one in (self, other))
+        return bool(self._structure == other._structure and mine == others)
+
     def specs(self) -> list[Any]:
         """The tensors of a part, of as many samples as there may be."""
         import tensorflow as tf

@@ -256,7 +256,8 @@ class Elsewhere:
 
     def fit(
         self, settings: Any, arrays: Any, validation: Any, order: np.ndarray[Any, Any] | None,
-        skip_validation: bool, every_step: bool, every_test: bool, seen_steps: int, listener: Any,
+        skip_validation: bool, every_step: bool, every_test: bool, ends_on_nan: bool,
+        seen_steps: int, listener: Any,
     ) -> dict[str, Any]:  # fmt: skip
         """One epoch there."""
         assert self._process is not None and not every_step and not every_test
@@ -269,7 +270,8 @@ class Elsewhere:
             self._process.send({
                 "do": "fit", "batch": settings.batch, "seen_steps": seen_steps,
                 "tune": settings.tune, "ordered": order is not None,
-                "skip_validation": skip_validation, "begin": (1 - self._place) * self._offsets[-1],
+                "skip_validation": skip_validation, "ends_on_nan": ends_on_nan,
+                "begin": (1 - self._place) * self._offsets[-1],
             })  # fmt: skip
             try:
                 reply = self._wait(listener)

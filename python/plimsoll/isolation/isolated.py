@@ -136,7 +136,7 @@ class Worker:
         return self._engine.fit(
             self._settings, self._train, self._validation,
             self._order if asked["ordered"] else None, asked["skip_validation"], False, False,
-            asked["seen_steps"], _Teller(self._control, self._engine),
+            asked["ends_on_nan"], asked["seen_steps"], _Teller(self._control, self._engine),
         )  # fmt: skip
 
 

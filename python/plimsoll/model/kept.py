@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from plimsoll import _core
+from plimsoll import _core, asked
 from plimsoll.errors import translate
 from plimsoll.model.sync import Lent
 from plimsoll.model.variables import Variables
@@ -131,7 +131,9 @@ class Session:
                     listener = self._plan(how, sizes, rows, go_on)
                 self._weights = weights
                 self._kept.go_on_counting = go_on
-                return self._attempt(how, sizes, rows, call, go_on, listener)
+                answer = self._attempt(how, sizes, rows, call, go_on, listener)
+                asked.outcome.ran += 1
+                return answer
             except _core.EngineError as error:
                 raise how.explain(error) from None
             finally:

@@ -216,8 +216,9 @@ class Call:
             from plimsoll.errors import Refused
 
             asked.outcome.refused += 1
-            raise Refused(f"{call_site()}: {self.method} of {self.model.name}: expected what the "
-                          f"engine trains, received another: {reason}")  # fmt: skip
+            raise Refused(f"{call_site()}: {self.method} of {self.model.name} would run in Keras, "
+                          "since the engine does not do it: "
+                          f"{reason.removeprefix(f'{self.model.name}: ')}")  # fmt: skip
         if _trains_with_others(self.method):
             reason += " The ranks do not train together: each trains by itself."
         if not is_guarded(what, self.method):

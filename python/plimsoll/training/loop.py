@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll import _core, data
+from plimsoll import _core, asked, data
 from plimsoll.model import live
 from plimsoll.model.shared import Shared, rate_in, rate_of
 from plimsoll.options import MIB, Listener, Options
@@ -26,6 +26,10 @@ _TEST_HOOKS = ("on_test_begin", "on_test_end", "on_test_batch_begin", "on_test_b
 
 def _is_blind(callback: Any) -> bool:
     return type(callback).__name__ in _BLIND and type(callback).__module__.startswith("keras.")
+
+
+def _ends_on_nan(callback: Any) -> bool:
+    return type(callback).__name__ == "TerminateOnNaN" and _is_blind(callback)
 
 
 def _saves_at_epochs(callback: Any) -> bool:
@@ -80,8 +84,8 @@ class Callbacks(Listener):
         self.tests = any(_has_hooks(one, _TEST_HOOKS) for one in self.list.callbacks)
         self.every_test = any(_has_hooks(one, _TEST_HOOKS[2:]) for one in self.list.callbacks)
         self.test_steps = 0  # of a validation that the engine runs
-        self.ends_on_nan = any(type(one).__name__ == "TerminateOnNaN" and _is_blind(one)
-                               for one in self.list.callbacks)  # fmt: skip
+        # Where each step is told, it is told as all are.
+        self.ends_on_nan = not self.every_step and any(map(_ends_on_nan, self.list.callbacks))
         if shared is not None:  # all stop where the first rank's callbacks look
             (self.look, self.every_step, self.tests, self.every_test, self.ends_on_nan) = (
                 shared.first((self.look, self.every_step, self.tests, self.every_test,
@@ -196,7 +200,17 @@ class Callbacks(Listener):
         if rate is not None:
             self.known.engine.set_learning_rate(rate_in(rate))
 
+    def end_on_nan(self, step: int) -> None:
+        """What TerminateOnNaN does, which is told of no other step."""
+        logs = inference.metrics_of(self.known.engine)
+        for one in self.list.callbacks if self.leads else []:
+            if _ends_on_nan(one):
+                one.on_batch_end(step - 1, logs)
+        self.model.stop_training = True
+
     def step(self, step: int, loss: float) -> None:
+        if self.ends_on_nan and not np.isfinite(loss):
+            self.end_on_nan(step)
         if not self.every_step and self.bar is None:
             return  # nobody looks
         logs = inference.metrics_of(self.known.engine)
@@ -272,6 +286,14 @@ class Callbacks(Listener):
         self.push_rate()
 
 
+def check_labels(y: Any) -> None:
+    """Of validation on arrays."""
+    if y is None:
+        raise ValueError(
+            "validation_data: expected (x, y) or (x, y, sample_weight), received no y."
+        )
+
+
 def _validation(
     known: live.Live, validation_data: Any, part: float, samples: data.Samples
 ) -> tuple[data.Samples, data.Samples | None]:
@@ -282,6 +304,7 @@ def _validation(
                 "validation_data: expected arrays beside a training set of arrays, received "
                 f"{type(validation_data).__name__}. Give arrays, or train on batches too."
             )
+        check_labels(y)
         return samples, known.samples_of(x, y, weights)
     if part:
         return data.split(samples, part)
@@ -353,6 +376,7 @@ class Fit:
         try:
             self.callbacks.begin_training()
             for epoch, logs, steps in epochs:
+                asked.outcome.ran += 1
                 self._measure()
                 self.callbacks.end_epoch(epoch, logs, steps)
                 self._release()
@@ -451,18 +475,9 @@ class Fit:
                 continue
             self.known.lent, self.known.shown = True, False
             order = next(orders) if shared is None else shared.order(next(orders))
-            try:
-                ended = engine.fit(settings, arrays, held, order, skip,
-                                   self.callbacks.every_step, self.callbacks.every_test, seen,
-                                   self.callbacks)  # fmt: skip
-            except _core.EngineError as error:
-                if not self.callbacks.ends_on_nan or "finite loss" not in error.args[1]:
-                    raise
-                if self.callbacks.leads:
-                    print(f"{error.args[1]} Terminating training.")
-                self.known.model.stop_training = True
-                yield epoch, inference.metrics_of(engine), steps
-                return
+            ended = engine.fit(settings, arrays, held, order, skip,
+                               self.callbacks.every_step, self.callbacks.every_test,
+                               self.callbacks.ends_on_nan, seen, self.callbacks)  # fmt: skip
             settings.tune, self.has_trained = False, True
             logs = _of_epoch(reported(ended["logs"], engine.output_names))
             if ended["interrupted"] and not skip:  # Keras validates what it stops

@@ -149,8 +149,8 @@ std::string to_html(const PlanSummary& summary) {
   page.tiles(tiles_of(summary));
   if (summary.block_set > 0) {
     page.paragraph(
-        fmt::format("Smaller blocks (block set {}): results equal up to rounding, not bit for bit.",
-                    summary.block_set));
+        fmt::format("Smaller blocks (halved {}): results equal up to rounding, not bit for bit.",
+                    times_halved(summary.block_set)));
   }
   if (const std::string note = precision_note(summary); !note.empty()) {
     page.paragraph("Note: " + note + ".");

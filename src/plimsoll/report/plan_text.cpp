@@ -47,9 +47,12 @@ std::string fits_sentence(const PlanSummary& summary) {
   const Bytes peak = summary.predicted_process;
   if (summary.limit) {
     const Unit unit = size_unit(*summary.limit);
-    const bool spare = *summary.limit > peak;
+    const Bytes most = *summary.limit - summary.reserve;
+    const std::string beside = summary.reserve > Bytes()
+                                   ? " beside the reserve of " + amount(summary.reserve, unit)
+                                   : std::string();
     return "fits: " + of_limit(peak, *summary.limit, unit) + " (" +
-           (spare ? difference(*summary.limit, peak, unit) : "nothing") + " to spare)";
+           (most > peak ? difference(most, peak, unit) : "nothing") + " to spare" + beside + ")";
   }
   const std::string needs = "needs " + amount(peak, size_unit(peak));
   if (summary.max_slowdown) {
@@ -135,9 +138,8 @@ std::string notes(const PlanSummary& summary) {
   text += ranks_line(summary);
   if (summary.block_set > 0) {
     text += fmt::format(
-        "note: only smaller blocks fit (block set {}): results equal up to rounding, not bit for "
-        "bit",
-        summary.block_set);
+        "note: only smaller blocks fit (halved {}): results equal up to rounding, not bit for bit",
+        times_halved(summary.block_set));
     if (summary.smallest_same_bits > Bytes()) {
       text += "; the same bits from " + enough(summary.smallest_same_bits) + " on";
     }
@@ -422,6 +424,8 @@ std::string more_remedies(const PlanSummary& summary, const std::vector<const Re
   return "\n" + table.print();
 }
 
+}  // namespace
+
 std::string why_refused(const PlanSummary& summary) {
   if (!summary.refusal) return "";
   const Refusal& refusal = *summary.refusal;
@@ -434,7 +438,10 @@ std::string why_refused(const PlanSummary& summary) {
          " it is impossible (proved); above that, nothing is proved";
 }
 
-}  // namespace
+std::string times_halved(int block_set) {
+  if (block_set == 1) return "once";
+  return block_set == 2 ? "twice" : fmt::format("{} times", block_set);
+}
 
 std::string format_factor(double factor) { return fmt::format("{:.4g}x", factor); }
 

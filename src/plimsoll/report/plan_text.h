@@ -16,13 +16,18 @@ namespace plimsoll::report {
 // How whoever asked gives an option: a command line, or a field's name. None: the latter.
 using Spelling = std::function<std::string(const OptionChange&)>;
 
-// "fits: 58.1 of 64.0 MiB (5.9 MiB to spare)", or
+// "fits: 58.1 of 64.0 MiB (5.9 MiB to spare)", where others have a part of the limit "(5.9 MiB to
+// spare beside the reserve of 64.0 MiB)", or
 // "does not fit: needs 71.3 MiB, 7.3 MiB above the limit of 64.0 MiB".
 std::string answer_sentence(const PlanSummary& summary);
 // The same in one line with the reason, for errors.
 std::string refusal_sentence(const PlanSummary& summary);
 // Where bf16 is asked of a processor that multiplies no bfloat16; empty otherwise.
 std::string precision_note(const PlanSummary& summary);
+// "impossible below 31.0 MiB (proved): …", or that no plan was found; empty where it fits.
+std::string why_refused(const PlanSummary& summary);
+// "once", "twice", "3 times": what a block set does to the usual blocks.
+std::string times_halved(int block_set);
 // "1.5x".
 std::string format_factor(double factor);
 

@@ -137,6 +137,7 @@ train::FitOptions Fitting::options(const train::Position& start) {
   options.epochs = request_.epochs;
   options.keep_epochs = request_.keep_epochs;
   options.steps = request_.steps;
+  options.not_finite = request_.not_finite;
   options.shuffle = shuffle();
   options.progress = listener_.progress();
   options.start = start;
@@ -193,9 +194,11 @@ void Fitting::plan_anew(Bytes limit, const train::Position& position) {
   }
   if (checkpoints_) checkpoints_->go_on_in(session());
   const report::PlanSummary& plan = session().summary();
-  listener_.notice(fmt::format("the limit is now {}: {}; predicted peak {}, block set {}",
-                               to_string(limit), what, to_string(plan.predicted_process),
-                               plan.block_set));
+  const std::string blocks =
+      plan.block_set == 0 ? std::string("the usual blocks")
+                          : "smaller blocks (halved " + report::times_halved(plan.block_set) + ")";
+  listener_.notice(fmt::format("the limit is now {}: {}; predicted peak {}, {}", to_string(limit),
+                               what, to_string(plan.predicted_process), blocks));
 }
 
 // Trains to the end, or until it is stopped; a limit that changes takes it from session to session.

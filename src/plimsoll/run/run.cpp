@@ -466,6 +466,14 @@ train::Session& Run::need_session() const {
 }
 
 train::Metrics Run::metrics() { return need_session().read_metrics(); }
+std::vector<std::string> Run::array_metrics() const {
+  std::vector<std::string> names;
+  for (const layers::MetricState& metric : need_session().programs().metrics) {
+    if (layers::tells_array(metric.result)) names.push_back(metric.name);
+  }
+  return names;
+}
+
 train::MemoryReport Run::memory() { return need_session().memory(); }
 
 void Run::set_learning_rate(double rate) {

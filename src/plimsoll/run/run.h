@@ -162,6 +162,8 @@ class Run {
   // These ask the session that trains, between its steps and in calls of the listener; kConfig
   // where there is none. What was counted since the epoch began, the loss first.
   train::Metrics metrics();
+  // Those of which Keras tells an array even where it has one number.
+  std::vector<std::string> array_metrics() const;
   train::MemoryReport memory();
   // Without effect where the rate follows a schedule.
   void set_learning_rate(double rate);

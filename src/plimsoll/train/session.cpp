@@ -58,6 +58,13 @@ class AheadGrant {
   data::Shuffle shuffle_;
 };
 
+[[noreturn]] void refuse_loss(int64_t step, double loss) {
+  throw Error(ErrorKind::kData,
+              fmt::format("[step {}] expected a finite loss, received {}. The batch's numbers "
+                          "are finite: scale the inputs, or lower the learning rate.",
+                          step, report::without_sign_of_nan(loss)));
+}
+
 }  // namespace
 
 DoesNotFit::DoesNotFit(report::PlanSummary summary)
@@ -457,7 +464,8 @@ struct Session::Loop {
   SteadyClock clock;
   report::ProgressView* progress = nullptr;
   report::ProgressState state;
-  bool ended = false;  // by options.ends
+  bool ended = false;  // by options.ends or options.not_finite
+  bool is_not_finite = false;  // a loss was not
 };
 
 // Ranks stop where all of them know of it: after a step that one was told to stop before or in.
@@ -502,11 +510,10 @@ void Session::run_epoch(Loop& loop, const FitOptions& options) {
     agree_on_stop(options);
     loop.history.traffic.add_step(before, traffic_of(options_.ranks));
     if (!std::isfinite(loss)) {
-      loop.batches.refuse_not_finite();
-      throw Error(ErrorKind::kData,
-                  fmt::format("[step {}] expected a finite loss, received {}. The batch's numbers "
-                              "are finite: scale the inputs, or lower the learning rate.",
-                              loop.history.steps, report::without_sign_of_nan(loss)));
+      if (!loop.is_not_finite) loop.batches.refuse_not_finite();
+      loop.is_not_finite = true;
+      if (options.not_finite == NotFinite::kRefused) refuse_loss(loop.history.steps, loss);
+      loop.ended = loop.ended || options.not_finite == NotFinite::kEndsTraining;
     }
     if (options.on_position) options.on_position(position, false);
     if (loop.progress != nullptr && loop.progress->wants_update(now)) {

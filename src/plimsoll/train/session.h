@@ -30,6 +30,7 @@
 #include "report/progress.h"
 #include "train/checkpoint.h"
 #include "train/limit_check.h"
+#include "train/not_finite.h"
 #include "train/step_traffic.h"
 
 namespace plimsoll::train {
@@ -79,6 +80,7 @@ struct EpochResult {
 struct FitOptions {
   int64_t epochs = 1;
   std::optional<int64_t> steps;  // stop after so many in all, those before `start` included
+  NotFinite not_finite = NotFinite::kRefused;  // of a step's loss
   data::Shuffle shuffle = data::Shuffle::kFull;
   report::ProgressView* progress = nullptr;  // null: nobody looks
   // Called after every step and epoch; either may be empty.
@@ -154,7 +156,6 @@ class Session {
   // None where it follows a schedule, or without an optimizer.
   std::optional<double> learning_rate() const;
   void set_learning_rate(double rate);
-
   History fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options);
   Metrics evaluate(data::Dataset& dataset);
   // Predictions go to `sink` row by row, in order.
@@ -191,7 +192,6 @@ class Session {
   report::Profile profile() const;
   // The profile begins anew, after first runs that are not like the others. Between steps.
   void forget_profile();
-
   // Ends fit after the current step; may be called from any thread and from a signal handler.
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
   // A stop that was asked for before is forgotten: the next fit runs.

@@ -535,9 +535,10 @@ Metric read_metric(const Config& config, const Loss& loss, const ValueType& outp
   const Row* known = plain ? &accuracy_row(loss, output) : find_row(given.name);
   refuse_loss_object(config, given);
   OptionReader options(given.arguments, given.name, list);
-  const std::string title = known != nullptr && given.name == known->class_name
-                                ? std::string(name_of(*known))
-                                : given.name;
+  // As in Keras a name is the key of logs as it is given; an object without one is called by its
+  // class.
+  const bool by_class = known != nullptr && !config.is_string() && given.name == known->class_name;
+  const std::string title = by_class ? std::string(name_of(*known)) : given.name;
   const std::string name = options.text("name", title);
   if ((known != nullptr && known->options == Options::kLoss) ||
       (known == nullptr && loss_class(given.name) != given.name)) {

@@ -150,6 +150,11 @@ double mean_iou(const MetricResult& result, std::span<const float> pairs) {
 
 }  // namespace
 
+bool tells_array(const MetricResult& result) {
+  const bool by_column = result.rule == MetricRule::kFScore || result.rule == MetricRule::kR2;
+  return by_column && result.what.empty();
+}
+
 std::vector<double> metric_values(const MetricResult& result,
                                   std::span<const std::vector<float>> states) {
   const std::vector<float>& first = states[0];

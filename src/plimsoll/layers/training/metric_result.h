@@ -37,6 +37,9 @@ struct MetricResult {
   friend bool operator==(const MetricResult&, const MetricResult&) = default;
 };
 
+// Whether Keras tells an array even of one number: it has one for each class or output.
+bool tells_array(const MetricResult& result);
+
 // `states`: what was counted, in the order of metric_parts(). One number, or one for each
 // threshold, class or output.
 std::vector<double> metric_values(const MetricResult& result,

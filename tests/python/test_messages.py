@@ -1,0 +1,100 @@
+"""What calls say where something is wrong: in Python's words, naming what was given."""
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from live_models import normal
+
+import plimsoll
+
+L = keras.layers
+X, Y = normal(16, 4), normal(16, 1, seed=3)
+
+
+def small(**compiled: Any) -> keras.Model:
+    model = keras.Sequential([keras.Input((4,)), L.Dense(1)], name="small")
+    model.compile("sgd", "mse", **compiled)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("batchsize", "batch_size"), ("epoch", "epochs"), ("memori", "memory"),
+     ("validation_dat", "validation_data"), ("callback", "callbacks")],
+)  # fmt: skip
+def test_an_argument_that_is_mistyped(given: str, meant: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        plimsoll.fit(small(), X, Y, **{given: 4})
+    text = str(raised.value)
+    assert text.startswith(f"got an unexpected keyword argument '{given}'."), text
+    assert f"Did you mean '{meant}'?" in text and "max_slowdown" in text
+
+
+def test_labels_that_are_missing() -> None:
+    with pytest.raises(
+        ValueError, match="expected labels, received none. Give them as y"
+    ) as raised:
+        plimsoll.fit(small(), X, None)
+    assert "--" not in str(raised.value)
+    batches = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8)
+    for x, y in ((X, Y), (batches, None)):
+        with pytest.raises(ValueError, match="^validation_data: expected .*, received no y"):
+            plimsoll.fit(small(), x, y, validation_data=(X,), verbose=0)
+
+
+@pytest.mark.parametrize("options", [
+    {"backend": "none"}, {"without": "everything"}, {"spill_dir": "/nowhere"},
+    {"lanes": 8}, {"times": "/nowhere"},
+], ids=str)  # fmt: skip
+def test_options_are_called_as_they_are_given(options: dict[str, Any], tmp_path: Path) -> None:
+    """Whatever the engine says of them, none is called by its name on the command line."""
+    try:
+        plimsoll.fit(small(), X, Y, verbose=0, memory="4GiB", **options)
+    except (ValueError, OSError, MemoryError) as error:
+        assert "--" not in str(error), error
+
+
+def test_a_notice_of_a_model_comes_once(capfd: pytest.CaptureFixture[str]) -> None:
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        model = keras.Sequential([keras.Input((4,)), L.Dense(1)], name="told_once")
+        model.compile("sgd", "mse")
+    finally:
+        keras.config.set_dtype_policy("float32")
+    plimsoll.fit(model, X, Y, verbose=0)
+    plimsoll.predict(model, X)
+    plimsoll.evaluate(model, X, Y)
+    lines = [line for line in capfd.readouterr().err.splitlines() if "mixed_float16" in line]
+    assert len(lines) == 1 and lines[0].startswith("plimsoll: [told_once] layers of"), lines
+
+
+def test_smaller_blocks_are_told_in_plain_words(capfd: pytest.CaptureFixture[str]) -> None:
+    from plimsoll.options import Listener
+
+    for smaller, words in ((1, "halved once"), (4, "halved 4 times")):
+        Listener().begin(f'{{"predicted_process_bytes": 1, "block_set": {smaller}}}')
+        told = capfd.readouterr().err
+        assert words in told and "block set" not in told and told.startswith("plimsoll: the limit")
+
+
+def test_limits_are_told_as_they_are_named() -> None:
+    """One basis for all figures: what the user has named, with the reserve in it."""
+    model = keras.Sequential([keras.Input((32, 32, 3)), L.Conv2D(64, 3), L.Conv2D(64, 3),
+                              L.GlobalAveragePooling2D(), L.Dense(3)])  # fmt: skip
+    model.compile("adam", "mse")
+    memory = plimsoll._core.held_by_process() + 86 * 2**20
+    answer = plimsoll.plan(model, 128, memory=memory, reserve="64MiB", spill=False)
+    text = str(answer)
+    assert not answer.fits
+    assert f"above the limit of {memory / 2**20:.1f} MiB" in text, text
+    needs = float(text.partition("needs ")[2].split()[0])
+    named = float(text.partition('memory="')[2].partition("MiB")[0])
+    beside = float(text.partition("raise the limit: the same result (")[2].split()[0])
+    assert abs(named - beside) < 0.2 and needs <= named, text
+    fits = plimsoll.plan(model, 128, memory="8GiB", reserve="64MiB")
+    assert fits.fits and "of 8.00 GiB (" in str(fits) and "beside the reserve of" in str(fits)
+    assert np.isfinite(fits.predicted)
