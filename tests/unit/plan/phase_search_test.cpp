@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <random>
+#include <vector>
 
 #include "plan/search/phase_ladder.h"
 #include "plan/search/trial.h"
@@ -243,6 +245,79 @@ TEST(PhaseSearchOfChains, EffortGrowsWithWhatAChangeTouches) {
   search.improve(kValues * 100, kChanges, {});
   EXPECT_FALSE(search.cuts().empty());
   EXPECT_LT(search.touched(), 20 * kChanges);
+}
+
+PhaseModel random_model(std::mt19937& draw, int places, int values) {
+  PhaseModel model;
+  for (int p = 0; p < places; ++p) {
+    model.places.push_back({{p, p + 1}, graph::NodeId(static_cast<size_t>(p)), draw() % 2 == 0});
+    model.fixed.push_back(static_cast<int64_t>(draw() % 1000));
+  }
+  for (int v = 0; v < values; ++v) {
+    PhaseModel::Value value;
+    value.id = graph::ValueId(static_cast<size_t>(v));
+    value.made = v * (places - 1) / values;
+    value.latest = places - 1 - static_cast<int>(draw() % 3);
+    value.bytes = 1 + static_cast<int64_t>(draw() % 1000);
+    value.nanoseconds = 1 + static_cast<int64_t>(draw() % 100);
+    value.sliced = draw() % 2 == 0;
+    value.cheap = draw() % 2 == 0;
+    if (v > 0) value.operands.push_back(v - 1);
+    if (v > 9 && draw() % 2 == 0) value.operands.push_back(v - 9);
+    const auto rest = static_cast<unsigned>(places - value.made);
+    for (unsigned reader = draw() % 3; reader > 0; --reader) {
+      value.readers.push_back({value.made + static_cast<int>(draw() % rest), 1});
+    }
+    model.values.push_back(value);
+  }
+  return model;
+}
+
+// What lies in each place with those cuts, counted anew.
+std::vector<int64_t> count_profile(const PhaseModel& model, const std::vector<Cut>& cuts) {
+  const size_t places = model.places.size();
+  std::vector<std::vector<bool>> again(model.values.size(), std::vector<bool>(places));
+  for (const Cut& cut : cuts) again[cut.value.index()][cut.anchor.index()] = true;
+  std::vector<std::vector<bool>> needed(model.values.size(), std::vector<bool>(places));
+  std::vector<int64_t> profile = model.fixed;
+  for (size_t v = model.values.size(); v-- > 0;) {
+    const PhaseModel::Value& value = model.values[v];
+    for (const PhaseModel::Readers& reader : value.readers) {
+      needed[v][static_cast<size_t>(reader.place)] = true;
+    }
+    size_t first = static_cast<size_t>(value.made);
+    size_t last = first;
+    const auto end_copy = [&] {
+      if (last == first && value.sliced && model.places[first].loop) return;
+      for (size_t p = first; p <= last; ++p) profile[p] += value.bytes;
+    };
+    for (size_t p = first + 1; p < places; ++p) {
+      if (again[v][p]) {
+        end_copy();
+        first = p;
+        for (int operand : value.operands) needed[static_cast<size_t>(operand)][p] = true;
+      }
+      if (needed[v][p]) last = p;
+    }
+    end_copy();
+  }
+  return profile;
+}
+
+TEST(PhaseSearchOfAnyModel, KeepsCountOfWhatLiesInEachPlace) {
+  std::mt19937 draw(1);
+  for (int places : {5, 63, 64, 65, 128, 150}) {
+    for (int round = 0; round < 20; ++round) {
+      const PhaseModel model = random_model(draw, places, 40);
+      PhaseSearch search(model);
+      EXPECT_EQ(search.profile(), count_profile(model, {}));
+      const int64_t free = search.peak();
+      for (int64_t most : {free, free / 2, free / 4, free}) {
+        search.improve(most, 300, {});
+        EXPECT_EQ(search.profile(), count_profile(model, search.cuts()));
+      }
+    }
+  }
 }
 
 TEST_F(PhaseSearchTest, FormsAndInputsAreLeftAloneWhereTheyAreToBe) {

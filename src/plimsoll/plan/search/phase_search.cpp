@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iterator>
 #include <limits>
-#include <optional>
 #include <utility>
 
 namespace plimsoll::plan {
@@ -48,8 +46,7 @@ PhaseSearch::PhaseSearch(const PhaseModel& model)
       profile_(model.fixed),
       added_(model.fixed.size()),
       need_(model.values.size() * model.places.size()),
-      needed_(model.values.size() * words_),
-      kept_(model.values.size()) {
+      needed_(model.values.size() * words_) {
   choice_.again.resize(needed_.size());
   choice_.in_form.resize(model.values.size());
   for (size_t v = 0; v < model.values.size(); ++v) {
@@ -62,53 +59,79 @@ PhaseSearch::PhaseSearch(const PhaseModel& model)
     const bool read_later = std::ranges::any_of(
         value.readers, [&](const PhaseModel::Readers& r) { return r.place > value.made; });
     if (read_later && value.latest > value.made) open_.push_back(static_cast<int>(v));
-    rebuild(static_cast<int>(v));
-  }
-}
-
-void PhaseSearch::add(const Kept& kept, int64_t bytes) {
-  for (int p = kept.first; p <= kept.last; ++p) {
-    int64_t& here = profile_[static_cast<size_t>(p)];
-    const int64_t before = std::max<int64_t>(0, here - most_);
-    here += bytes;
-    over_ += std::max<int64_t>(0, here - most_) - before;
-  }
-}
-
-// Where copies of the value are alive with all rows.
-void PhaseSearch::rebuild(int v) {
-  const PhaseModel::Value& value = model_.values[static_cast<size_t>(v)];
-  fresh_.clear();
-  Kept here{value.made, value.made};
-  const auto close = [&] {
-    const bool inside = value.sliced && model_.places[static_cast<size_t>(here.first)].loop;
-    if (here.last > here.first || !inside) fresh_.push_back(here);
-  };
-  const size_t first = static_cast<size_t>(v) * words_;
-  const size_t begin = static_cast<size_t>(value.made) + 1;
-  for (size_t w = begin / 64; w < words_; ++w) {
-    uint64_t bits = needed_[first + w];
-    if (w == begin / 64) bits &= ~uint64_t{0} << (begin % 64);
-    for (; bits != 0; bits &= bits - 1) {
-      const int place = static_cast<int>(w * 64) + std::countr_zero(bits);
-      if (is_again(v, place)) {
-        close();
-        here.first = place;
-      }
-      here.last = place;
+    if (read_later || !is_slice(static_cast<int>(v), value.made)) {
+      const int last = last_needed(static_cast<int>(v), value.made, places_);
+      add(value.made, last + 1, value.bytes);
     }
   }
-  close();
-  std::vector<Kept>& kept = kept_[static_cast<size_t>(v)];
-  // Most of it stays as it was.
-  const auto [old_end, new_end] =
-      std::mismatch(kept.begin(), kept.end(), fresh_.begin(), fresh_.end());
-  const auto same =
-      std::mismatch(std::make_reverse_iterator(kept.end()), std::make_reverse_iterator(old_end),
-                    std::make_reverse_iterator(fresh_.end()), std::make_reverse_iterator(new_end));
-  for (auto old = old_end; old != same.first.base(); ++old) add(*old, -value.bytes);
-  for (auto now = new_end; now != same.second.base(); ++now) add(*now, value.bytes);
-  kept.swap(fresh_);
+}
+
+void PhaseSearch::add(int begin, int end, int64_t bytes) {
+  int64_t over = 0;
+  const int64_t most = most_;
+  for (int p = begin; p < end; ++p) {
+    int64_t& here = profile_[static_cast<size_t>(p)];
+    const int64_t before = std::max<int64_t>(0, here - most);
+    here += bytes;
+    over += std::max<int64_t>(0, here - most) - before;
+  }
+  over_ += over;
+}
+
+int PhaseSearch::next_needed(int value, int from) const {
+  const size_t first = static_cast<size_t>(value) * words_;
+  uint64_t within = ~uint64_t{0} << (static_cast<unsigned>(from) % 64);
+  for (size_t w = static_cast<size_t>(from) / 64; w < words_; ++w) {
+    const uint64_t bits = needed_[first + w] & std::exchange(within, ~uint64_t{0});
+    if (bits != 0) return static_cast<int>(w * 64) + std::countr_zero(bits);
+  }
+  return places_;
+}
+
+int PhaseSearch::last_needed(int value, int after, int before) const {
+  const size_t first = static_cast<size_t>(value) * words_;
+  uint64_t within = bit(before) - 1;
+  for (size_t w = static_cast<size_t>(before) / 64 + 1; w-- > static_cast<size_t>(after) / 64;) {
+    const uint64_t mask = std::exchange(within, ~uint64_t{0});
+    const uint64_t bits = w < words_ ? needed_[first + w] & mask : 0;
+    if (bits != 0) return std::max(after, static_cast<int>(w * 64) + 63 - std::countl_zero(bits));
+  }
+  return after;
+}
+
+bool PhaseSearch::is_slice(int value, int place) const {
+  return model_.values[static_cast<size_t>(value)].sliced &&
+         model_.places[static_cast<size_t>(place)].loop;
+}
+
+// A copy lies from where it is made to where it is read for the last time, and nowhere if that is
+// one turn of a loop. Another use at `place` changes it between the use before and the one behind.
+void PhaseSearch::change_use(int value, int place, Use from, Use to) {
+  const PhaseModel::Value& entry = model_.values[static_cast<size_t>(value)];
+  if (place <= entry.made) return;
+  const int next = next_needed(value, place + 1);
+  const bool read_later = next < places_ && !is_again(value, next);
+  const int64_t more = to == Use::kNone ? -entry.bytes : entry.bytes;
+  const Use other = to == Use::kNone ? from : to;
+  if (from != Use::kNone && to != Use::kNone) {
+    const bool here = read_later || !is_slice(value, place);
+    add(first_missed(value, place), here ? place : place + 1,
+        to == Use::kAgain ? -entry.bytes : entry.bytes);
+  } else if (other == Use::kAgain && read_later) {
+    add(first_missed(value, place), place, -more);
+  } else if (other == Use::kAgain && !is_slice(value, place)) {
+    add(place, place + 1, more);
+  } else if (other == Use::kKept && !read_later) {
+    add(first_missed(value, place), place + 1, more);
+  }
+}
+
+// Where a copy for `place` would begin to lie beyond what lies there for the uses before.
+int PhaseSearch::first_missed(int value, int place) const {
+  const int made = model_.values[static_cast<size_t>(value)].made;
+  const int before = last_needed(value, made, place);
+  const bool alone = before == made || is_again(value, before);
+  return alone && is_slice(value, before) ? before : before + 1;
 }
 
 bool PhaseSearch::may_be_made(int value, int place) const {
@@ -116,10 +139,10 @@ bool PhaseSearch::may_be_made(int value, int place) const {
   return place > v.made && place <= v.latest;
 }
 
+// Of a place that does not need it: whether a copy lies there for a later one.
 bool PhaseSearch::is_covered(int value, int place) const {
-  return std::ranges::any_of(kept_[static_cast<size_t>(value)], [&](const Kept& kept) {
-    return kept.first < place && kept.last >= place;
-  });
+  const int next = next_needed(value, place);
+  return next < places_ && !is_again(value, next);
 }
 
 // Most of what is cheap is made again, unless it is there anyway.
@@ -150,7 +173,8 @@ void PhaseSearch::change_need(int value, int place, int by, Fresh fresh) {
     for (int operand : model_.values[v].operands)
       change_need(operand, place, by > 0 ? 1 : -1, fresh);
   }
-  rebuild(value);
+  const Use use = is_again(value, place) ? Use::kAgain : Use::kKept;
+  change_use(value, place, before == 0 ? Use::kNone : use, before == 0 ? use : Use::kNone);
 }
 
 void PhaseSearch::flip(int value, int place, Fresh fresh) {
@@ -159,7 +183,7 @@ void PhaseSearch::flip(int value, int place, Fresh fresh) {
   const bool again = is_again(value, place);
   nanoseconds_ += again ? model_.values[v].nanoseconds : -model_.values[v].nanoseconds;
   for (int operand : model_.values[v].operands) change_need(operand, place, again ? 1 : -1, fresh);
-  rebuild(value);
+  change_use(value, place, again ? Use::kKept : Use::kAgain, again ? Use::kAgain : Use::kKept);
 }
 
 void PhaseSearch::flip_form(int value) {
@@ -171,7 +195,7 @@ void PhaseSearch::flip_form(int value) {
   for (const PhaseModel::Readers& reader : entry.form_readers) {
     change_need(value, reader.place, in_form ? -reader.count : reader.count, Fresh::kAsChosen);
   }
-  add({entry.made, entry.form_readers.back().place},
+  add(entry.made, entry.form_readers.back().place + 1,
       in_form ? entry.form_bytes : -entry.form_bytes);
 }
 
@@ -194,13 +218,10 @@ bool PhaseSearch::try_change(int64_t threshold) {
   }
   // The next place after a random one that needs it.
   const int span = places_ - entry.made - 1;
-  int place = entry.made + 1 + static_cast<int>(draw(static_cast<size_t>(span)));
-  int looked = 0;
-  while (looked < span && !is_needed(value, place)) {
-    place = place + 1 < places_ ? place + 1 : entry.made + 1;
-    ++looked;
-  }
-  if (looked == span || place > entry.latest) return false;
+  const int from = entry.made + 1 + static_cast<int>(draw(static_cast<size_t>(span)));
+  int place = next_needed(value, from);
+  if (place == places_) place = next_needed(value, entry.made + 1);
+  if (place > entry.latest) return false;
   flip(value, place, Fresh::kDraw);
   if (cost() <= before + threshold) return true;
   flip(value, place, Fresh::kAsChosen);

@@ -60,16 +60,19 @@ class PhaseSearch {
   const std::vector<int64_t>& profile() const { return profile_; }
 
  private:
-  struct Kept {
-    int first = 0;
-    int last = 0;
-    friend bool operator==(const Kept&, const Kept&) = default;
-  };
+  // How a value is had at a place.
+  enum class Use : uint8_t { kNone, kKept, kAgain };
   // What is told of a value that was not needed at a place and now is.
   enum class Fresh : uint8_t { kAsChosen, kDraw };
 
-  void rebuild(int value);
-  void add(const Kept& kept, int64_t bytes);
+  void add(int begin, int end, int64_t bytes);
+  void change_use(int value, int place, Use from, Use to);
+  int first_missed(int value, int place) const;
+  bool is_slice(int value, int place) const;
+  // The first place from `from` on that needs the value; `places_`: none.
+  int next_needed(int value, int from) const;
+  // The last one behind `after` and in front of `before`; `after`: none.
+  int last_needed(int value, int after, int before) const;
   void change_need(int value, int place, int by, Fresh fresh);
   void decide(int value, int place);
   void flip(int value, int place, Fresh fresh);
@@ -107,8 +110,6 @@ class PhaseSearch {
   std::vector<int64_t> added_;    // of that
   std::vector<uint16_t> need_;    // per value and place: readers, clones included
   std::vector<uint64_t> needed_;  // the same as bits: whether there are any
-  std::vector<std::vector<Kept>> kept_;
-  std::vector<Kept> fresh_;
   std::vector<int> open_;  // values that may be made again
   Choice choice_;
   std::mt19937 random_;
