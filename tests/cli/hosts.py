@@ -1,9 +1,11 @@
 """Hosts of a small network on this machine: namespaces with names of their own, joined by a bridge,
-whose links carry so many bits a second (tbf). Processes on them reach each other by TCP alone."""
+whose links carry so many bits a second (tbf), or by a relay, which also takes its time. Processes
+on them reach each other by TCP alone."""
 
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from ranks_job import MPI, MPIRUN
 
 NETWORK = "10.77.0"
+RELAY = Path(__file__).parent / "relay.py"
 
 
 def ip(*words: str) -> None:
@@ -30,6 +33,21 @@ class Hosts:
                  '"hostname host${host##*.}; $*"']  # fmt: skip
         self.agent.write_text("\n".join([*lines, ""]))
         self.agent.chmod(0o755)
+        self.relay: subprocess.Popen[str] | None = None
+
+    def make_delayed(self, rate: str, seconds: float) -> None:
+        devices = [f"way{os.getpid()}-{number}" for number in range(1, self.count + 1)]
+        bits = float(rate.replace("gbit", "e9").replace("mbit", "e6"))
+        words = [sys.executable, str(RELAY), str(bits), str(seconds), *devices]
+        self.relay = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True)  # fmt: skip
+        if self.relay.stdout.readline() != "\n":  # type: ignore[union-attr]
+            raise OSError(f"the relay: {self.relay.communicate()[1]}")
+        for number, device in enumerate(devices, 1):
+            name = f"{self.stem}-{number}"
+            self.add(name)
+            ip("link", "set", "dev", device, "netns", name, "name", "wire")
+            self.address(name, number, "mtu", "32000")
 
     def make(self, rate: str) -> None:
         self.add(self.bridge)
@@ -51,14 +69,17 @@ class Hosts:
         ip("link", "add", "name", "wire", "netns", name, "type", "veth", "peer", "name", port,
            "netns", self.bridge)  # fmt: skip
         ip("-n", self.bridge, "link", "set", port, "master", "bridge0", "up")
-        ip("-n", name, "addr", "add", f"{NETWORK}.{number}/24", "dev", "wire")
-        ip("-n", name, "link", "set", "wire", "up")
-        ip("-n", name, "link", "set", "lo", "up")
+        self.address(name, number)
         shaped = ["tc", "-n", name, "qdisc", "add", "dev", "wire", "root", "tbf", "rate", rate,
                   "burst", "1mb", "latency", "50ms"]  # fmt: skip
         done = subprocess.run(shaped, capture_output=True, text=True)
         if done.returncode != 0:
             raise OSError(f"tc: {done.stderr.strip()}")
+
+    def address(self, name: str, number: int, *more: str) -> None:
+        ip("-n", name, "addr", "add", f"{NETWORK}.{number}/24", "dev", "wire")
+        ip("-n", name, "link", "set", "wire", *more, "up")
+        ip("-n", name, "link", "set", "lo", "up")
 
     def cut(self, number: int) -> None:
         """Nothing reaches that host any more, and nobody is told."""
@@ -76,13 +97,15 @@ class Hosts:
                 *by, "--host", names, "-n", str(self.count)]  # fmt: skip
 
     def close(self) -> None:
+        if self.relay is not None:
+            self.relay.communicate()
         for number in range(self.count + 1):
             subprocess.run(["ip", "netns", "del", f"{self.stem}-{number}"], capture_output=True)
 
 
 @contextmanager
-def hosts(folder: Path, count: int, rate: str) -> Iterator[Hosts]:
-    """Skips where no such network can be made."""
+def hosts(folder: Path, count: int, rate: str, way: float = 0) -> Iterator[Hosts]:
+    """With a way of so many seconds, or none. Skips where no such network can be made."""
     if MPI != "openmpi":
         pytest.skip("the relay that starts ranks on these hosts is written for Open MPI's mpirun")
     for tool in ("ip", "tc", "unshare"):
@@ -91,7 +114,10 @@ def hosts(folder: Path, count: int, rate: str) -> Iterator[Hosts]:
     made = Hosts(folder, count)
     try:
         try:
-            made.make(rate)
+            if way > 0:
+                made.make_delayed(rate, way)
+            else:
+                made.make(rate)
         except OSError as error:
             pytest.skip(f"no namespaces of networks can be made here: {error}")
         yield made

@@ -15,7 +15,7 @@ from hosts import hosts
 from normalized_network import layer
 from ranks_job import Job, skip_without_ranks
 
-WAY = "50us"  # of a message between two namespaces
+WAY = 50e-6  # of a message between two namespaces, in seconds
 
 
 class HostedJob(Job):
@@ -33,12 +33,15 @@ class HostedJob(Job):
         told: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
         return told
 
-    def predicted(self, ranks: int, rate: str) -> float:
-        words = self.command("--ranks", ranks, "--network", f"{rate},{WAY}")
+    def planned(self, ranks: int, rate: str, way: float, *more: Any) -> dict[str, float]:
+        units = {"gbit": "Gbit/s", "mbit": "Mbit/s"}
+        network = f"{rate[:-4]}{units[rate[-4:]]},{way * 1e6:.0f}us"
+        words = self.command("--ranks", ranks, "--network", network, *more)
         words[words.index("fit")] = "plan"
         done = subprocess.run(words, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
-        return float(json.loads(done.stdout)["exchange_seconds_per_step"])
+        told: dict[str, float] = json.loads(done.stdout)
+        return told
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +92,7 @@ def test_a_network_takes_what_is_predicted(
 ) -> None:
     """The exchange by itself: nothing is computed, and what ranks exchange is exchanged."""
     job = HostedJob(plimsoll, tmp_path)
-    predicted = job.predicted(ranks, rate.replace("gbit", "Gbit/s"))
+    predicted = job.planned(ranks, rate, WAY)["exchange_seconds_per_step"]
     with hosts(tmp_path, ranks, rate) as several:
         told = job.step(several.launcher(), "--backend", "null")
     measured = told["waited_seconds_per_step"]
@@ -98,6 +101,39 @@ def test_a_network_takes_what_is_predicted(
     # Where the processors do not reach the rate, or hosts share one, what is measured is theirs.
     if rate == "1gbit" and ranks <= len(os.sched_getaffinity(0)):
         assert 0.85 < measured / predicted < 1.15
+
+
+def test_kernels_that_sleep_take_what_is_estimated(plimsoll: Path, tmp_path: Path) -> None:
+    job = HostedJob(plimsoll, tmp_path, units=512)
+    words = job.command("--backend", "sleeping")
+    words[words.index("fit")] = "plan"
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    estimated = json.loads(done.stdout)["seconds_per_step"]
+    assert job.step([], "--backend", "null")["seconds_per_step"] < estimated / 2
+    assert job.step([], "--backend", "sleeping")["seconds_per_step"] > 0.9 * estimated
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("way", [0, 0.001])
+@pytest.mark.parametrize("rate", ["100mbit", "1gbit"])
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_a_step_takes_what_is_predicted(
+    plimsoll: Path, tmp_path: Path, ranks: int, rate: str, way: float
+) -> None:
+    """Kernels sleep, so that ranks share no processor but for what they exchange."""
+    job = HostedJob(plimsoll, tmp_path, units=256)
+    sleeping = ["--backend", "sleeping"]
+    planned = job.planned(ranks, rate, way or WAY, *sleeping)
+    waited = planned["waited_seconds_per_step"]
+    predicted = planned["seconds_per_step"] + waited
+    with hosts(tmp_path, ranks, rate, way) as several:
+        told = job.step(several.launcher(), *sleeping, "--lanes", ranks)
+    measured = told["seconds_per_step"]
+    exchange = planned["exchange_seconds_per_step"]
+    print(f"{ranks} hosts at {rate}, {1000 * way:g} ms: predicted {predicted:.4f} s, measured "
+          f"{measured:.4f} ({measured / predicted:.2f}); exchange {exchange:.4f}, of it waited "
+          f"{waited:.4f}, measured {told['waited_seconds_per_step']:.4f}")  # fmt: skip
+    assert 0.85 < measured / predicted < 1.15
 
 
 @pytest.mark.nightly

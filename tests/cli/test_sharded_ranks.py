@@ -196,6 +196,11 @@ def test_how_long_a_network_takes(job: WideJob) -> None:
     sent = planned[2]["exchanged_bytes_per_step"]
     way = planned[4]["exchange_seconds_per_step"] - seconds[2]
     assert seconds[2] - way * 30e-6 / (1e-3 - 30e-6) == pytest.approx(8 * sent / 1e9, rel=1e-6)
+    for each in planned:
+        assert 0 < each["waited_seconds_per_step"] <= each["exchange_seconds_per_step"]
+    # Kernels that are slow have most of the sums go on beside them.
+    slow = job.plan("--ranks", 2, "--network", "10Gbit/s,30us", "--backend", "reference")
+    assert slow["waited_seconds_per_step"] < 0.7 * slow["exchange_seconds_per_step"]
     assert job.plan("--ranks", 2)["exchange_seconds_per_step"] is None
     assert "exchanged_bytes_per_step" not in job.plan()
 

@@ -38,8 +38,9 @@ struct RunOptions {
   int parts = 0;                  // as in FitOptions; 0: as many as threads
   int64_t lanes = 0;              // as in FitOptions; 0: 1
   uint64_t seed = 0;              // of initial weights
-  std::string backend{};          // "onednn", "cpu", "reference", "null"; empty: the default
-  std::string times{};            // as in FitOptions
+  // "onednn", "cpu", "reference", "null", "sleeping"; empty: the default.
+  std::string backend{};
+  std::string times{};  // as in FitOptions
   bool tune = false;
   std::string precision{};  // "f32", or "bf16": mixed precision; empty: as the model's layers say
   // How far the search for a plan goes, in seconds of a machine of today (none: 2, and more where

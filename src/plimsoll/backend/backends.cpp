@@ -14,7 +14,8 @@
 namespace plimsoll::backend {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"cpu", "reference", "null", "onednn"};
+constexpr std::array<std::string_view, 5> kNames = {"cpu", "reference", "null", "sleeping",
+                                                    "onednn"};
 // What the vendor's library takes where it is linked and not called, measured as
 // tests/cli/test_memory_prediction.py does.
 constexpr Bytes kLinkedLibraryBytes = 15_MiB + 256_KiB;
@@ -50,9 +51,11 @@ std::unique_ptr<Backend> make_backend(std::string_view name, const KernelSetOpti
   if (name == "cpu") return make_cpu_backend(options, linked);
   if (name == "reference") return make_reference_backend(options, linked);
   if (name == "null") return make_null_backend(options, linked);
+  if (name == "sleeping") return make_sleeping_backend(options, linked);
   if (name == "onednn") return make_onednn_backend(options);
-  throw Error(ErrorKind::kConfig, "backend: expected onednn, cpu, reference or null, received \"" +
-                                      std::string(name) + "\"." + did_you_mean(name, kNames));
+  throw Error(ErrorKind::kConfig,
+              "backend: expected onednn, cpu, reference, null or sleeping, received \"" +
+                  std::string(name) + "\"." + did_you_mean(name, kNames));
 }
 
 const void* vendor_code() { return onednn_code(); }

@@ -185,7 +185,8 @@ Command add_bench(CLI::App& app) {
   command->add_option("--optimizer", model.model.optimizer,
                       "As fit's; default: the workload's or file's");
   command->add_option("--loss", model.model.loss, "Of a model file, as fit's");
-  command->add_option("--backend", model.settings.backend, "onednn, cpu, reference, null");
+  command->add_option("--backend", model.settings.backend,
+                      "onednn, cpu, reference, null, sleeping");
   command
       ->add_option("--data", options->data.data,
                    "Samples of a model file; default: random numbers of its shapes")

@@ -93,7 +93,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "checkpoint's")
       ->check(CLI::Range(int64_t{1}, graph::kMostLanes));
   command.add_option("--seed", options.settings.seed, "Seed of weights, dropout and shuffling");
-  command.add_option("--backend", options.settings.backend, "onednn, cpu, reference, null")
+  command
+      .add_option("--backend", options.settings.backend, "onednn, cpu, reference, null, sleeping")
       ->type_name("NAME");
   add_search_options(command, options);
   command.add_flag("--json", options.json, "One JSON object on standard output, no progress");

@@ -95,7 +95,7 @@ void fill_efficiency(const layers::Model& model, const layers::CompileOptions& c
   report::RankExchange& exchange = *run.summary.exchange;
   exchange.efficiency =
       alone.summary.seconds_per_step /
-      (static_cast<double>(ranks) * (run.summary.seconds_per_step + exchange.seconds));
+      (static_cast<double>(ranks) * (run.summary.seconds_per_step + exchange.waited));
 }
 
 PlannedRun plan_stage(const layers::Model& model, const layers::CompileOptions& compile,

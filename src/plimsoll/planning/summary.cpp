@@ -9,9 +9,9 @@
 #include "layers/model/precision.h"
 #include "layers/training/batch_norm_groups.h"
 #include "layers/training/optimizers.h"
-#include "ops/fuse/rank_messages.h"
 #include "plan/facts/liveness.h"
 #include "plan/search/why.h"
+#include "planning/exchange.h"
 #include "planning/tuning.h"
 
 namespace plimsoll::planning {
@@ -42,17 +42,6 @@ Bytes left_for_transfers(const PlanRequest& request, Bytes process) {
   const Bytes left = max(limit - process, Bytes());
   const Bytes granted = min(left, exec::kMostSpillBuffer - exec::kSpillBuffer);
   return Bytes(granted.count() / page_size().count() / 2 * page_size().count() * 2);
-}
-
-// What a training step exchanges.
-report::RankExchange exchange_of(const graph::Program& program, const PlanRequest& request) {
-  const graph::Exchanged all = ops::exchanged_by(program.graph, request.ranks.count, program.batch);
-  report::RankExchange exchange{Bytes(all.bytes), all.messages};
-  if (request.network) {
-    exchange.seconds = static_cast<double>(all.waits) * request.network->seconds +
-                       static_cast<double>(all.bytes) / request.network->bytes_per_second;
-  }
-  return exchange;
 }
 
 }  // namespace
@@ -109,10 +98,12 @@ ProcessOverhead fill_chosen(const SetAnswer& chosen, const PlanRequest& request,
   summary.ranks = request.ranks.count;
   summary.shard = request.shard;
   summary.sharded_states = static_cast<int64_t>(chosen.lowered.sharded.size());
-  if (request.ranks.count > 1) {
-    summary.exchange = exchange_of(chosen.lowered.built.set.programs.front(), request);
-  }
   const plan::Fits* plan = chosen.fits();
+  if (request.ranks.count > 1) {
+    summary.exchange =
+        exchange_of(chosen.lowered.built.set.programs.front(),
+                    plan == nullptr ? nullptr : &plan->plan.programs.front(), catalog, request);
+  }
   Bytes state;
   ProcessOverhead overhead = chosen.overhead;
   if (plan != nullptr) {

@@ -99,6 +99,7 @@ std::string to_json(const PlanSummary& summary) {
     json["exchanged_messages_per_step"] = exchange.messages;
     json["exchange_seconds_per_step"] =
         exchange.seconds > 0 ? Json(exchange.seconds) : Json(nullptr);
+    json["waited_seconds_per_step"] = exchange.seconds > 0 ? Json(exchange.waited) : Json(nullptr);
     json["efficiency"] = exchange.efficiency > 0 ? Json(exchange.efficiency) : Json(nullptr);
   }
   json["lower_bound_bytes"] = summary.lower_bound.count();

@@ -74,6 +74,7 @@ struct RankExchange {
   Bytes bytes;
   int64_t messages = 0;
   double seconds = 0;  // that takes over the network that was named; 0: none was
+  double waited = 0;   // of that, while nothing is computed
   // Samples in a second, against that many times those of one process; 0: not asked for.
   double efficiency = 0;
 };

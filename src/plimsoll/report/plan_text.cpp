@@ -75,8 +75,8 @@ std::string exchange_line(const RankExchange& exchange) {
   std::string text = fmt::format("exchange: one rank sends {} in {} messages a step",
                                  to_string(exchange.bytes), exchange.messages);
   if (exchange.seconds > 0) {
-    text += fmt::format(", which takes {} where nothing is computed meanwhile",
-                        format_seconds(exchange.seconds));
+    text += fmt::format(", which takes {}, {} of it while nothing is computed",
+                        format_seconds(exchange.seconds), format_seconds(exchange.waited));
   }
   if (exchange.efficiency > 0) {
     text += fmt::format("; together {:.0f} % of as many processes by themselves",

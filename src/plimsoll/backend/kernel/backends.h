@@ -21,7 +21,7 @@ struct KernelSetOptions {
   friend bool operator==(const KernelSetOptions&, const KernelSetOptions&) = default;
 };
 
-// "onednn", "cpu", "reference", "null"; throws kConfig with a did-you-mean.
+// "onednn", "cpu", "reference", "null", "sleeping"; throws kConfig with a did-you-mean.
 std::unique_ptr<Backend> make_backend(std::string_view name, const KernelSetOptions& options);
 // The best backend of this build: onednn, or cpu.
 std::string_view default_backend();

@@ -34,5 +34,10 @@ graph::Graph split_rank_sums(const graph::Graph& graph, const graph::OpRegistry&
 
 // What the exchanges of a program send; `batch`: samples of a rank.
 graph::Exchanged exchanged_by(const graph::Graph& graph, int64_t ranks, int64_t batch);
+// What one of its nodes sends; nothing where it only waits.
+graph::Exchanged exchanged_by(const graph::Graph& graph, graph::NodeId node, int64_t ranks,
+                              int64_t batch);
+// Whether a node begins what goes on beside those after it, until the next exchange.
+bool goes_on_beside(const graph::Node& node);
 
 }  // namespace plimsoll::ops

@@ -33,7 +33,9 @@ Exchanged sum(const Node& node, const std::vector<ValueType>& inputs, int64_t ra
   return graph::rank_message(inputs, node.attributes.get_ints(kRows)).exchanged(ranks);
 }
 
-Exchanged exchanged(const graph::Graph& graph, graph::NodeId id, int64_t ranks, int64_t batch) {
+}  // namespace
+
+Exchanged exchanged_by(const graph::Graph& graph, graph::NodeId id, int64_t ranks, int64_t batch) {
   const Node& node = graph.node(id);
   const std::vector<ValueType> inputs = input_types(graph, id);
   const std::string_view op = node.op->name();
@@ -53,12 +55,12 @@ Exchanged exchanged(const graph::Graph& graph, graph::NodeId id, int64_t ranks, 
   return {};
 }
 
-}  // namespace
+bool goes_on_beside(const Node& node) { return node.op->name() == "rank_sum_begin"; }
 
 Exchanged exchanged_by(const graph::Graph& graph, int64_t ranks, int64_t batch) {
   Exchanged all;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    all += exchanged(graph, graph::NodeId(n), ranks, batch);
+    all += exchanged_by(graph, graph::NodeId(n), ranks, batch);
   }
   return all;
 }
