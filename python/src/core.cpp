@@ -367,9 +367,9 @@ class Engine {
   // Bytes of the session that is kept beside the engine itself; 0: there is none.
   int64_t held() { return run_.has_session() ? run_.held().count() : 0; }
 
-  // spell: (option of the command line, its value, whether it is left out) as text. named: the limit
-  // as its user has named it (None: none), and which limit leaves the engine so many bytes; text
-  // and page are in such figures.
+  // spell: (option of the command line, its value, whether it is left out) as text. named: the
+  // limit as its user has named it (None: none), and which limit leaves the engine so many bytes;
+  // text and page are in such figures.
   nb::dict plan(const run::Settings& settings, nb::object listener, const nb::object& spell,
                 std::optional<int64_t> named, const nb::object& limit_of) {
     run::FitRequest request;
@@ -589,8 +589,8 @@ void bind_engine(nb::module_& module) {
       .def("give_file", &Engine::give_file, "path"_a, "begin"_a)
       .def("give", &Engine::give, "take"_a, "weights_only"_a)
       .def("fit", &Engine::fit, "settings"_a, "arrays"_a, "validation"_a, "order"_a.none(),
-           "skip_validation"_a, "every_step"_a, "every_test"_a, "ends_on_nan"_a,
-           "seen_steps"_a, "listener"_a)
+           "skip_validation"_a, "every_step"_a, "every_test"_a, "ends_on_nan"_a, "seen_steps"_a,
+           "listener"_a)
       .def("evaluate", &Engine::evaluate, "settings"_a, "arrays"_a, "listener"_a)
       .def("predict", &Engine::predict, "settings"_a, "arrays"_a, "listener"_a)
       .def("step", &Engine::step, "settings"_a, "arrays"_a, "short_batch"_a, "train"_a,
@@ -628,9 +628,9 @@ void bind_errors(nb::module_& module) {
     try {
       std::rethrow_exception(thrown);
     } catch (const train::DoesNotFit& error) {
-      const nb::object arguments = nb::make_tuple(std::string(to_string(error.kind())),
-                                                  report::why_refused(error.summary()),
-                                                  report::needed(error.summary()).count());
+      const nb::object arguments =
+          nb::make_tuple(std::string(to_string(error.kind())), report::why_refused(error.summary()),
+                         report::needed(error.summary()).count());
       PyErr_SetObject(engine_error.ptr(), arguments.ptr());
     } catch (const Error& error) {
       const nb::object arguments =

@@ -182,7 +182,7 @@ def test_losses_that_are_not_finite(capsys: pytest.CaptureFixture[str]) -> None:
             callbacks=[keras.callbacks.TerminateOnNaN()],
         )  # fmt: skip
         outcomes.append((len(told.history["loss"]), state(model)))
-        assert "Terminating training" in capsys.readouterr().out
+        assert "terminating training" in capsys.readouterr().out
     assert outcomes[0] == outcomes[1]
 
 
