@@ -167,8 +167,10 @@ def samples_of(
         if len(samples.weights) == 1 and len(names) > 1:
             samples.weights = samples.weights * len(names)
     if len({len(array) for array in [*samples.x, *samples.y, *samples.weights]}) > 1:
-        raise ValueError("data: expected as many samples in each array, received "
-                         f"{_counts(samples, engine.input_names, names)}.")
+        raise ValueError(
+            "data: expected as many samples in each array, received "
+            f"{_counts(samples, engine.input_names, names)}."
+        )
     if samples.rows == 0:
         raise ValueError("x: expected samples, received none.")
     if class_weight:

@@ -85,9 +85,7 @@ def test_what_trains_a_plan_has_no_output_of_plans(
     assert "to train it" in told.stdout and "--output" not in told.stdout
 
 
-def test_tables_and_pages_replace_no_model(
-    plimsoll: Path, job: list[str], tmp_path: Path
-) -> None:
+def test_tables_and_pages_replace_no_model(plimsoll: Path, job: list[str], tmp_path: Path) -> None:
     model = tmp_path / "mine.keras"
     model.write_text("a model")
     for option in ("--log", "--csv-log", "--profile-output"):

@@ -217,7 +217,7 @@ def test_fit_says_what_a_table_became(place: Workplace) -> None:
     assert 't.csv: the label is column "label"; 2 other columns became 2 numbers a sample.' in said
     words = "a,city,label\n" + "".join(f"{i},{'xyz'[i % 3]},{i % 2}\n" for i in range(6))
     _, said = fit(place, place.write("w.csv", words), width=4)
-    assert '2 other columns became 4 numbers a sample.' in said
+    assert "2 other columns became 4 numbers a sample." in said
 
 
 def test_a_column_of_words_that_became_many_numbers(place: Workplace) -> None:

@@ -8,7 +8,6 @@
 #include <set>
 #include <string>
 
-#include "base/format.h"
 #include "layers/config/names.h"
 
 namespace plimsoll::formats {
@@ -20,7 +19,7 @@ class LayerNames {
     const std::string base = layers::snake_case(class_name);
     while (true) {
       const int64_t count = made_[base]++;
-      std::string name = count == 0 ? base : fmt::format("{}_{}", base, count);
+      std::string name = count == 0 ? base : base + "_" + std::to_string(count);
       if (taken_.insert(name).second) return name;
     }
   }
