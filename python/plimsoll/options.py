@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 MIB = 1 << 20
-_VARIES = 4 * MIB  # of what a process holds beside the engine, from call to call
+_VARIES = 12 * MIB  # of what a process holds beside the engine, from call to call
 _MOST_SEED = 1 << 62
 
 

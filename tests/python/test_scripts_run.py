@@ -247,7 +247,7 @@ def test_a_limit_that_is_too_small(python: Any, tmp_path: Path) -> None:
     assert [line for line in error if "File" in line] == [
         f'  File "{program}", line 8, in <module>'
     ]
-    assert "plimsoll.ResourceExhausted: memory=80.0 MiB: the process holds" in ours.stderr
+    assert "plimsoll.ResourceExhausted: memory=80.0 MiB does not fit: needs " in ours.stderr
 
 
 def test_strict_refuses_what_would_run_in_keras(python: Any, tmp_path: Path) -> None:
