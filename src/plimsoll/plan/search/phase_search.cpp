@@ -105,7 +105,7 @@ bool PhaseSearch::is_slice(int value, int place) const {
 }
 
 // A copy lies from where it is made to where it is read for the last time, and nowhere if that is
-// one turn of a loop. Another use at `place` changes it between the use before and the one behind.
+// one iteration of a loop. Another use at `place` changes it between the uses before and after it.
 void PhaseSearch::change_use(int value, int place, Use from, Use to) {
   const PhaseModel::Value& entry = model_.values[static_cast<size_t>(value)];
   if (place <= entry.made) return;

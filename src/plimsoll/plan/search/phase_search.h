@@ -71,7 +71,7 @@ class PhaseSearch {
   bool is_slice(int value, int place) const;
   // The first place from `from` on that needs the value; `places_`: none.
   int next_needed(int value, int from) const;
-  // The last one behind `after` and in front of `before`; `after`: none.
+  // The last one after `after` and before `before`; `after`: none.
   int last_needed(int value, int after, int before) const;
   void change_need(int value, int place, int by, Fresh fresh);
   void decide(int value, int place);
@@ -110,7 +110,7 @@ class PhaseSearch {
   std::vector<int64_t> added_;    // of that
   std::vector<uint16_t> need_;    // per value and place: readers, clones included
   std::vector<uint64_t> needed_;  // the same as bits: whether there are any
-  std::vector<int> open_;  // values that may be made again
+  std::vector<int> open_;         // values that may be made again
   Choice choice_;
   std::mt19937 random_;
 };
