@@ -88,7 +88,7 @@ struct PlanSummary {
 
   std::optional<Refusal> refusal{};  // none: it fits
   std::optional<Bytes> limit;        // none: the free plan was asked for
-  Bytes reserve{};                   // of the limit, what others may take; figures of limits hold it
+  Bytes reserve{};  // of the limit, what others may take; figures of limits hold it
   // The most time, against that of the plan without a limit; none: any.
   std::optional<double> max_slowdown;
   std::string times;  // "measured here on …", "of the model"; empty: not told

@@ -125,7 +125,7 @@ struct FitRequest {
   double validation_split = 0;  // the last part of the data to evaluate on instead
   std::string class_weights;    // "balanced", or "0:1,1:3.5"
   int64_t epochs = 1;
-  std::optional<int64_t> steps;  // stop after so many in all
+  std::optional<int64_t> steps;                              // stop after so many in all
   train::NotFinite not_finite = train::NotFinite::kRefused;  // of a step's loss
   int64_t seen_steps = 0;  // by the model before: draws of a session that is made go on from there
   std::string shuffle;     // "full", "block", "none"; empty: as the data ask for

@@ -464,7 +464,7 @@ struct Session::Loop {
   SteadyClock clock;
   report::ProgressView* progress = nullptr;
   report::ProgressState state;
-  bool ended = false;  // by options.ends or options.not_finite
+  bool ended = false;          // by options.ends or options.not_finite
   bool is_not_finite = false;  // a loss was not
 };
 
