@@ -37,8 +37,8 @@ FAMILIES = {
 }
 # Where weights that are moved by more have Keras's own float32 a quarter off.
 NOISE = {"EfficientNetB7": 0.02}
-# With 813 layers, where 18 numbers make a mean: from six draws of the weights Keras's loss is 1.2e-5
-# to 8.2e-5 off in float32, ours 1.1e-5 to 1.2e-4, each time another one more.
+# With 813 layers, where 18 numbers make a mean: over six draws of the weights Keras is 1.2e-5
+# to 8.2e-5 off in float32 and ours 1.1e-5 to 1.2e-4, each time another one more.
 ROUNDINGS = {"EfficientNetB7": 4}
 NETWORKS = [name for names in FAMILIES.values() for name in names]
 
