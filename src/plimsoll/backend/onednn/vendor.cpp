@@ -84,8 +84,9 @@ class KeptAside {
 };
 
 // Usual descriptions take 27 to 52 KiB. What the heap says of one differs by up to 10 KiB with what
-// was freed before it, and the first one in a process takes 30 KiB more: the bound lies where none
-// of a usual one would be on either side of it by chance. `most`: what its tables may take; where
+// was freed before it (20 where a hundred networks were planned), and the first one in a process
+// takes 30 KiB more: the bound lies where none of a usual one would be on either side of it by
+// chance in a process that plans a few. `most`: what its tables may take; where
 // that is part of what is allowed for any, little more than usual is none.
 Bytes tables_within(Bytes held, Bytes most) {
   constexpr Bytes kUsualDescription = 60_KiB;
