@@ -102,17 +102,19 @@ uint32_t Team::await_job(uint32_t seen) {
   return now;
 }
 
-int Team::claim(int wanted) noexcept {
+int Team::claim(int member) noexcept {
   const int words = (parts_.load(std::memory_order_relaxed) + kWordParts - 1) / kWordParts;
   for (int i = 0; i < words; ++i) {
-    const int w = (wanted / kWordParts + i) % words;
+    const int w = (member / kWordParts + i) % words;
     std::atomic<uint64_t>& word = open_[static_cast<size_t>(w)];
-    uint64_t open = word.load(std::memory_order_relaxed);
-    while (open != 0) {
-      const uint64_t own = uint64_t{1} << (wanted % kWordParts);
-      const uint64_t bit = i == 0 && (open & own) != 0 ? own : open & (~open + 1);
-      if (word.compare_exchange_weak(open, open & ~bit, std::memory_order_acq_rel,
-                                     std::memory_order_relaxed)) {
+    uint64_t value = word.load(std::memory_order_acquire);
+    // The job whose parts these are may be a later one than the member came for, of fewer members.
+    while (static_cast<uint32_t>(value) != 0 && member < members_.load(std::memory_order_relaxed)) {
+      const auto open = static_cast<uint32_t>(value);
+      const uint32_t own = uint32_t{1} << (member % kWordParts);
+      const uint32_t bit = i == 0 && (open & own) != 0 ? own : open & (~open + 1);
+      if (word.compare_exchange_weak(value, value & ~uint64_t{bit}, std::memory_order_acq_rel,
+                                     std::memory_order_acquire)) {
         return w * kWordParts + std::countr_zero(bit);
       }
     }
@@ -149,10 +151,11 @@ void Team::run(int parts, int threads, PartFunction function, const void* body) 
     left_.store(now, std::memory_order_relaxed);
     parts_.store(now, std::memory_order_relaxed);
     members_.store(std::min(members, now), std::memory_order_relaxed);
+    const uint64_t job = uint64_t{generation_.load(std::memory_order_relaxed) + 1} << kWordParts;
     for (int w = 0; w * kWordParts < now; ++w) {
       const int bits = std::min(now - w * kWordParts, kWordParts);
-      const uint64_t open = bits == kWordParts ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-      open_[static_cast<size_t>(w)].store(open, std::memory_order_release);
+      const uint64_t open = (uint64_t{1} << bits) - 1;
+      open_[static_cast<size_t>(w)].store(job | open, std::memory_order_release);
     }
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();

@@ -41,16 +41,16 @@ class Team {
 
  private:
   static constexpr size_t kLine = 64;
-  static constexpr int kWordParts = 64;
-  static constexpr int kWords = 16;
+  static constexpr int kWordParts = 32;
+  static constexpr int kWords = 32;
 
   void grow(size_t others) noexcept;
   void serve(int member);
   // The generation of a job other than `seen`.
   uint32_t await_job(uint32_t seen);
   void await_done();
-  // A part that nobody had claimed, `wanted` if it is one; -1: there is none.
-  int claim(int wanted) noexcept;
+  // A part that nobody had claimed, the member's own if it is one; -1: there is none for it.
+  int claim(int member) noexcept;
   // Claims and runs parts until there are none left, its own first.
   void work_on(int member) noexcept;
 
@@ -61,6 +61,8 @@ class Team {
   const void* body_ = nullptr;
   int first_part_ = 0;  // what part 0 of this job is to the caller
   std::atomic<bool> stops_{false};
+  // A bit for each part that nobody has claimed, and above them the generation of the job that they
+  // are of: who has looked at an earlier one claims nothing of this.
   alignas(kLine) std::array<std::atomic<uint64_t>, kWords> open_{};
   alignas(kLine) std::atomic<int> left_{0};  // parts that are not done
   Threads threads_;
