@@ -108,7 +108,8 @@ def options_of_program() -> dict[str, Any]:
 
 def say(text: str) -> None:
     """One line to the user."""
-    print("plimsoll: " + " ".join(text.split()), file=sys.stderr, flush=True)
+    # As one piece, since other ranks write to the same terminal.
+    print("plimsoll: " + " ".join(text.split()) + "\n", end="", file=sys.stderr, flush=True)
 
 
 def say_at_end() -> None:

@@ -45,7 +45,10 @@ def test_a_notebook_shows_the_page(plimsoll_program: Path) -> None:
     assert page.startswith("<iframe srcdoc=") and "host memory" in page
     shown = answer._repr_markdown_()
     assert shown.startswith("**standard input: host memory (RAM): a tensor of 1.5 GiB")
-    assert "\n1. Fewer samples" in shown and "\n    model.fit(x, y, batch\\_" not in shown
+    assert (
+        "\n1. If the step works on more than one sample: half" in shown
+        and "\n    model.fit(x, y, batch\\_" not in shown
+    )
     assert "    model.fit(x, y, batch_size=64)" in shown
 
 

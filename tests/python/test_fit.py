@@ -435,7 +435,7 @@ def test_an_error_of_a_limit_names_one_that_does() -> None:
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     x, y = normal(128, 32, 32, 3), classes(128, 3)
     with pytest.raises(plimsoll.ResourceExhausted) as caught:
-        memory = plimsoll._core.held_by_process() + 86 * 2**20
+        memory = plimsoll._core.held_by_process() + 80 * 2**20
         plimsoll.fit(model, x, y, batch_size=128, verbose=0, spill=False, memory=memory,
                      reserve="64MiB")  # fmt: skip
     text = str(caught.value)

@@ -215,7 +215,7 @@ def test_the_error_of_a_limit_travels_between_processes() -> None:
     ({"threads": 2.5}, TypeError, "threads: expected a whole number, received 2.5"),
     ({"seed": None}, TypeError, "seed: expected a whole number, received None"),
     ({"plan_time": "1"}, TypeError, "plan_time: expected a number, received '1'"),
-    ({"memory_": 1}, TypeError, "memory_: expected an option .* Did you mean memory?"),
+    ({"memory_": 1}, TypeError, "argument 'memory_'. Did you mean 'memory'?"),
     ({"memory": -5}, ValueError, "memory: expected bytes, not below 0, received -5"),
     ({"precision": "f64"}, ValueError, 'precision: expected "f32" or "bf16", received \'f64\''),
 ], ids=lambda value: "+".join(value) if isinstance(value, dict) else "")  # fmt: skip
