@@ -57,6 +57,7 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
         "pointwise": ("product",),
         "sequence": ("product",),
     },
+    "base": {"pages": ()},
     "codec": {"hdf5": (), "image": ()},
     "data": {
         "rows": (),

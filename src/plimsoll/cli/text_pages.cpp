@@ -1,7 +1,7 @@
-// The program's code is cut (base/code_pages.h) before the libraries' initializers walk through
-// theirs, so it is done by the program's first function, ahead of theirs.
+// The program's code is cut (base/pages/code_pages.h) before the libraries' initializers walk
+// through theirs, so it is done by the program's first function, ahead of theirs.
 
-#include "base/code_pages.h"
+#include "base/pages/code_pages.h"
 
 namespace plimsoll::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "backend/kernel/backends.h"
 #include "base/accounted.h"
 #include "base/ceil_div.h"
-#include "base/code_pages.h"
+#include "base/pages/code_pages.h"
 #include "base/process_memory.h"
 #include "exec/spill_queue.h"
 #include "exec/step_times.h"

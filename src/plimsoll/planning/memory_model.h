@@ -92,8 +92,8 @@ ProcessOverhead process_overhead(const graph::ProgramSet& programs, const backen
                                  const HeldBeside& held);
 
 // What to pass as given: process memory now, but for the pages of our code and of the vendor's
-// library, which count as the engine; both are cut (base/code_pages.h). For a host, once, before
-// the first session. Throws kIo.
+// library, which count as the engine; both are cut (base/pages/code_pages.h). For a host, once,
+// before the first session. Throws kIo.
 Bytes read_given();
 
 // With the clones of a plan, which the search counts as part of the arena: what it asks for with

@@ -1,7 +1,7 @@
 #include "backend/onednn/library_pages.h"
 
 #include "backend/onednn/vendor_api.h"
-#include "base/code_pages.h"
+#include "base/pages/code_pages.h"
 
 namespace plimsoll::backend::onednn {
 

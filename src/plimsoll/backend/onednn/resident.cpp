@@ -13,15 +13,15 @@
 #include "backend/cpu/conv/winograd.h"
 #include "backend/kernel/tail.h"
 #include "backend/onednn/packed_layout.h"
-#include "base/code_pages.h"
+#include "base/pages/code_pages.h"
 #include "graph/lanes.h"
 #include "graph/op.h"
 
 namespace plimsoll::backend::onednn {
 namespace {
 
-// What a process takes whose code is mapped in small pieces (base/code_pages.h), so that copies of
-// the files that the page cache holds otherwise differ by half a MiB.
+// What a process takes whose code is mapped in small pieces (base/pages/code_pages.h), so that
+// copies of the files that the page cache holds otherwise differ by half a MiB.
 constexpr Bytes kEngineBytes = 14_MiB + 640_KiB;
 // A thread that kernels share their work with: its stacks, and code that runs on it alone.
 constexpr Bytes kThreadBytes = 160_KiB;

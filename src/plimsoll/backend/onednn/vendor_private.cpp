@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "backend/onednn/vendor_api.h"
-#include "base/code_pages.h"
 #include "base/error.h"
+#include "base/pages/code_pages.h"
 
 namespace plimsoll::backend::onednn {
 namespace {

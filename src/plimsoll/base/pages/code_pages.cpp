@@ -1,4 +1,4 @@
-#include "base/code_pages.h"
+#include "base/pages/code_pages.h"
 
 #include <link.h>
 #include <sys/mman.h>
