@@ -336,7 +336,7 @@ def test_nothing_but_training_asks_for_the_training_configuration(tmp_path: Path
 def test_a_metric_that_is_not_known_is_left_out_and_said(tmp_path: Path) -> None:
     model = classifier("sigmoid", 1)
     metrics = ["accuracy", keras.metrics.Mean(name="tp"),
-               keras.metrics.Precision(thresholds=[0.7, 0.2])]  # fmt: skip
+               keras.metrics.Precision(thresholds=[0.7, 0.2], name="precision")]  # fmt: skip
     model.compile("sgd", "bce", metrics=metrics)
     y = RNG.integers(0, 2, (2 * BATCH, 1)).astype("float32")
     arguments = save(tmp_path, model, numbers(5), y)
