@@ -1,5 +1,6 @@
 """The wheel: built from this build's objects, installed in an environment of its own, used."""
 
+import fcntl
 import json
 import re
 import subprocess
@@ -32,8 +33,12 @@ def wheel(build_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         value = "ON" if f"{option}:BOOL=ON" in cache else "OFF"
         settings.append(f"cmake.define.{option}={value}")
     words = [word for setting in settings for word in ("--config-settings", setting)]
-    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir",
-        folder, *words, ROOT / "python")  # fmt: skip
+    with (build_dir / "wheel.lock").open(
+        "w"
+    ) as lock:  # another process of these tests builds there
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation",
+            "--wheel-dir", folder, *words, ROOT / "python")  # fmt: skip
     return next(folder.glob("plimsoll_train-*.whl"))
 
 
