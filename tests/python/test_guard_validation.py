@@ -105,6 +105,37 @@ def test_what_parts_would_change_stays_whole(
         assert sizes == [16, 5]
 
 
+class OwnTest(keras.Sequential):
+    def test_step(self, data: Any) -> Any:
+        x, y = data
+        return {"loss": keras.ops.max(keras.ops.abs(self(x) - y))}
+
+
+class OwnFunction(keras.Sequential):
+    def make_test_function(self, force: bool = False) -> Any:
+        raise AssertionError("fit asks once, where it validates")
+
+
+def test_a_test_step_of_the_program(monkeypatch: pytest.MonkeyPatch, sizes: list[int]) -> None:
+    """What it does with a batch nobody knows: it is given whole ones."""
+
+    def train(method: Any) -> list[float]:
+        keras.utils.set_random_seed(1)
+        model = OwnTest([keras.Input((6,)), L.Dense(8), Own(), L.Dense(3)])
+        model.compile("adam", apart)
+        given = {"validation_data": HELD, "batch_size": 16, "shuffle": False, "verbose": 0}
+        return list(method(model, X, Y, **given).history["val_loss"])
+
+    with installed(monkeypatch):
+        whole = train(own_fit())
+        parts_of(monkeypatch, 6)
+        np.testing.assert_allclose(train(TRAINER.fit), whole, rtol=2e-5)
+        assert sizes == [16, 5]
+        model = OwnFunction([keras.Input((6,)), L.Dense(8), Own(), L.Dense(3)])
+        model.compile("adam", apart)
+        TRAINER.fit(model, X, Y, batch_size=16, verbose=0)
+
+
 def test_what_it_takes_is_told_as_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,6 +28,7 @@ from plimsoll.guard.parts import (
     again,
     as_gradients,
     bytes_of,
+    each_batch,
     merged,
     of_rows,
     ones,
@@ -72,7 +73,8 @@ class Guard(Base):
             saved.never(self._reason)
 
     def begin_validation(self) -> None:
-        self._validation = Validation(self, self._model())
+        if not guard_proof.makes_test_function(self._model()):
+            self._validation = Validation(self, self._model())
 
     def end(self) -> None:
         self._keras = self.saved = None
@@ -88,14 +90,15 @@ class Guard(Base):
     def rows_of(self, packing: Packing) -> int:
         """Samples of a part of such batches, where training has cut some alike; 0: it has not.
 
-        Only with one loss, a mean over samples (several have trackers of their own, which count
-        batches), and metrics that are told of parts.
+        Only by Keras's own code (what another does with a batch nobody knows), with one loss, a
+        mean over samples (several have trackers of their own, which count batches), and metrics
+        that are told of parts.
         """
         found = (one for one in self._steps.values() if one.packing.is_alike(packing))
         step = next(found, None)
         if step is None or self._reason or step.gathers:
             return 0
-        if step.packing.key not in self._approved:
+        if step.packing.key not in self._approved or not guard_proof.tests_as_keras(self._model()):
             return 0
         return self.rows if list(step.traced.shares.values()) == ["rows"] else 0
 
@@ -152,20 +155,17 @@ class Guard(Base):
             logs = self._keras(iterator)
             self.look()
             return logs
-        logs = None
-        for _ in range(self._model().steps_per_execution):
-            try:
-                data = next(iterator)
-            except StopIteration:
-                if logs is None:
-                    raise
-                break
-            if self.saved is not None and self.saved.has_trained(data):
-                logs = self._model().get_metrics_result()
-                continue
-            logs = self._batch(data, getattr(iterator, "element_spec", None))
-            if self.saved is not None:
-                self.saved.stepped()
+        return each_batch(iterator, self._model().steps_per_execution, self._taken)
+
+    def _taken(self, data: Any, element: Any) -> Any:
+        """A batch of this execution; one that has been trained before the program was killed is
+        left out."""
+        if self.saved is None:
+            return self._batch(data, element)
+        if self.saved.has_trained(data):
+            return self._model().get_metrics_result()
+        logs = self._batch(data, element)
+        self.saved.stepped()
         return logs
 
     def _batch(self, given: Any, element: Any) -> Any:

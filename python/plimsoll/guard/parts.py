@@ -49,6 +49,22 @@ def again(data: Any, element: Any) -> Any:
         return iter([data])
 
 
+def each_batch(iterator: Any, most: int, run: Callable[[Any, Any], Any]) -> Any:
+    """What the last of up to `most` batches of an iterator gave, as Keras's own functions take
+    them; `run` is given what the iterator tells of a batch's sizes, too. Raises StopIteration where
+    there is none."""
+    element, logs = getattr(iterator, "element_spec", None), None
+    for at in range(most):
+        try:
+            data = next(iterator)
+        except StopIteration:
+            if at == 0:
+                raise
+            break
+        logs = run(data, element)
+    return logs
+
+
 def bytes_of(tensor: Any) -> int:
     return int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
 

@@ -46,6 +46,7 @@ _KNOWN: dict[str, frozenset[str]] = {
     "apply_mask": frozenset(("98f37d9ed010",)),
     "CompileLoss.call": frozenset(("054ba0c69a68",)),
     "TensorFlowTrainer.train_step": frozenset(("813886f3900a",)),
+    "TensorFlowTrainer.test_step": frozenset(("2d4165a5a434",)),
     "JAXTrainer.train_step": frozenset(("adc761ceb4f4",)),
     "JAXTrainer.compute_loss_and_updates": frozenset(("da45f10f24d9",)),
     "JAXTrainer._update_metrics_variables": frozenset(("b937bdbbeca4",)),
@@ -153,6 +154,19 @@ def _is_own(model: Any, name: str) -> bool:
         if name in vars(cls):
             return not cls.__module__.startswith("keras.src.")
     return True
+
+
+def makes_test_function(model: Any) -> bool:
+    """Whether the function that tests batches is made by the program."""
+    return _is_own(model, "make_test_function")
+
+
+def tests_as_keras(model: Any) -> bool:
+    """Whether TensorFlow tests a batch by Keras's code, as it is known: loss weighed by samples."""
+    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
+
+    code = fingerprint(TensorFlowTrainer.test_step.__code__)
+    return code in _KNOWN["TensorFlowTrainer.test_step"] and not _is_own(model, "test_step")
 
 
 def layers_of(model: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.guard import sizes as guard_sizes
 from plimsoll.guard.base import mib, samples
-from plimsoll.guard.parts import again, tensors_of
+from plimsoll.guard.parts import again, each_batch, tensors_of
 from plimsoll.guard.step import Packing
 
 if TYPE_CHECKING:
@@ -34,16 +34,7 @@ class Validation:
             self._model.test_function = self._keras
 
     def _steps(self, iterator: Any) -> Any:
-        logs = None
-        for _ in range(self._model.steps_per_execution):
-            try:
-                data = next(iterator)
-            except StopIteration:
-                if logs is None:
-                    raise
-                break
-            logs = self._batch(data, getattr(iterator, "element_spec", None))
-        return logs
+        return each_batch(iterator, self._model.steps_per_execution, self._batch)
 
     def _batch(self, given: Any, element: Any) -> Any:
         measures = self._guard.measures and not self._told
