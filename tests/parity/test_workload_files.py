@@ -5,7 +5,6 @@ batches, few steps: how fast is asked elsewhere.
 """
 
 import gc
-import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ import keras
 import numpy as np
 import pytest
 from harness import Case, assert_one_step, read_keras, read_log, run_plimsoll
+from scripts import load
 from test_networks import assert_predictions, assert_round_trip
 
 DATA = os.environ.get("PLIMSOLL_TEST_DATA")
@@ -29,14 +29,6 @@ pytestmark = [
 ]
 SAMPLES, STEPS = 4, 3
 RNG = np.random.default_rng(17)
-
-
-def networks() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("networks", NETWORKS)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def images(side: int) -> np.ndarray:
@@ -71,7 +63,7 @@ def test_trains_from_its_file(name: str, tmp_path: Path) -> None:
     build, make_data = WORKLOADS[name]
     keras.utils.clear_session(free_memory=False)
     keras.utils.set_random_seed(7)
-    model = build(networks())
+    model = build(load(NETWORKS))
     x, y, loss = make_data()
     model.compile(keras.optimizers.Adam(0.001), loss=loss)
     model.save(tmp_path / "in.keras")
@@ -97,7 +89,7 @@ def test_trains_from_its_file(name: str, tmp_path: Path) -> None:
 
 
 def gpt_small() -> keras.Model:
-    return networks().gpt(6, 384, 6, 256, 8192)
+    return load(NETWORKS).gpt(6, 384, 6, 256, 8192)
 
 
 def full_case(name: str) -> Case:

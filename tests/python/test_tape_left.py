@@ -1,6 +1,5 @@
 """Training steps that no engine does: TensorFlow runs them, and one line says why."""
 
-import importlib.util
 import itertools
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from scripts import load
 from tape_programs import classifier, closure
 from tape_twins import distance, installed, plain_function, run
 
@@ -107,11 +107,7 @@ _numbers = itertools.count()
 def program(folder: Path, **changes: str) -> Any:
     path = folder / f"step_{next(_numbers)}.py"
     path.write_text(TEXT.format(**{**STANDARD, **changes}))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.program
+    return load(path).program
 
 
 @pytest.mark.parametrize("name", LEFT)

@@ -2,18 +2,17 @@
 stage, with the bits of one process."""
 
 import hashlib
-import importlib.util
 import json
 import os
 import subprocess
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 from ranks_job import TAKEN, skip_without_ranks, under_mpirun
+from scripts import load
 
 DATA = os.environ.get("PLIMSOLL_TEST_DATA")
 NETWORKS = Path(DATA) / "networks.py" if DATA else Path("/nonexistent")
@@ -30,18 +29,10 @@ LARGE = [pytest.param("GPT-small", marks=pytest.mark.nightly),
          pytest.param("GPT", marks=pytest.mark.nightly)]  # fmt: skip
 
 
-def networks() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("networks", NETWORKS)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 def write_network(folder: Path, size: tuple[int, ...]) -> list[str]:
     keras.utils.clear_session(free_memory=False)
     keras.utils.set_random_seed(3)
-    model = networks().gpt(*size)
+    model = load(NETWORKS).gpt(*size)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.Adam(0.001), loss=loss)
     model.save(folder / "gpt.keras")

@@ -1,4 +1,4 @@
-"""The scripts of tools/ as modules."""
+"""Files as modules: the scripts of tools/, programs of the tests."""
 
 import importlib.util
 import pathlib
