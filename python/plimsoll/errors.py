@@ -72,13 +72,18 @@ _SPELLED = {
 }  # fmt: skip
 
 
-_OPTION = re.compile(r"--(batch|memory|threads|parts|lanes|seed|precision|backend|plan-time|"
-                     r"max-slowdown|without|times|tune|spill-dir)\b")  # fmt: skip
+# An option with its value, where it has one; not what looks like one within a path or a name.
+_OPTION = re.compile(r"(?<![\w/.\"'-])--(batch|memory|threads|parts|lanes|seed|precision|backend|"
+                     r"plan-time|max-slowdown|without|times|tune|spill-dir|no-spill|spill)"
+                     r"(?![\w/-])( (?=\d|/|[A-Z]{2})|(?=:))?")  # fmt: skip
 
 
 def _argument(option: re.Match[str]) -> str:
     name = option[1].replace("-", "_")
-    return "batch_size=" if name == "batch" else f"{name}="
+    if name in ("spill", "no_spill"):
+        return f"spill={name == 'spill'}"
+    name = "batch_size" if name == "batch" else name
+    return name if option[2] == "" else f"{name}="
 
 
 def translate(error: _core.EngineError) -> BaseException:

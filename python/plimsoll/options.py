@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 _VARIES = 12 * MIB  # of what a process holds beside the engine, from call to call
 _MOST_SEED = 1 << 62
+_least_held = [1 << 62]  # by the process beside the engine, at any time
 
 
 @dataclass
@@ -50,7 +51,9 @@ def size(value: int | str | None, name: str = "memory") -> int | None:
         return int(value)
     if not isinstance(value, str):
         raise TypeError(f'{name}: expected bytes or a text such as "2GiB", received {value!r}.')
-    bytes_of: int | None = guarded(lambda: _core.parse_memory(value))
+    bytes_of: int | None = guarded(
+        lambda: _core.parse_memory(value) if name == "memory" else _core.parse_size(name, value)
+    )
     return bytes_of
 
 
@@ -66,6 +69,7 @@ def limits_of(
     """
     whole = size(memory)
     held = max(_core.held_by_process() - beside, 1)
+    _least_held[0] = min(_least_held[0], held)
     if whole is None:
         return Limits(None, held)
     kept = size(reserve, "reserve")
@@ -255,12 +259,14 @@ class Options:
             f"  left for training                               {_mib(max(limits.ours, 0)):>14}",
         ])  # fmt: skip
 
-    def _whole(self, needed: int) -> int:
+    def _whole(self, needed: int, enough: bool = True) -> int:
         """The limit, reserve included, within which the process may take `needed` bytes.
 
-        With some room: interpreter and framework do not hold the same in every call.
+        Interpreter and framework do not hold the same in every call. What is to be enough has some
+        room for that; what is proved to be too little (`enough` is false) is so of the least that
+        they have held.
         """
-        needed += _VARIES
+        needed += _VARIES if enough else min(_least_held[0] - self.limits.held, 0)
         reserve = size(self.reserve, "reserve")
         if reserve is not None:
             return needed + reserve

@@ -68,8 +68,8 @@ nb::dict to_dict(const train::Metrics& metrics, const std::vector<std::string>& 
     return nb::module_::import_("numpy").attr("array")(numbers, "float32");
   };
   const auto is_array = [&](std::string_view name) {
-    if (name.starts_with("val_")) name.remove_prefix(4);
-    return std::ranges::find(arrays, name) != arrays.end();
+    if (std::ranges::find(arrays, name) != arrays.end()) return true;
+    return name.starts_with("val_") && std::ranges::find(arrays, name.substr(4)) != arrays.end();
   };
   for (size_t i = 0; i < metrics.size(); ++i) {
     const std::string& name = metrics[i].first;
@@ -97,25 +97,25 @@ nb::dict to_dict(const train::Metrics& metrics, const std::vector<std::string>& 
 // Limits as whoever asked names them: of the whole process, what others may take included.
 report::PlanSummary as_named(report::PlanSummary summary, std::optional<int64_t> named,
                              const nb::object& limit_of) {
-  const auto raise = [&](Bytes& bytes) {
-    if (bytes > Bytes()) bytes = Bytes(nb::cast<int64_t>(limit_of(bytes.count())));
+  const auto raise = [&](Bytes& bytes, bool enough = true) {
+    if (bytes > Bytes()) bytes = Bytes(nb::cast<int64_t>(limit_of(bytes.count(), enough)));
   };
   if (named && summary.limit) {
     summary.reserve = Bytes(*named) - *summary.limit;
     summary.limit = Bytes(*named);
   }
-  for (Bytes* one : {&summary.lower_bound, &summary.smallest_feasible, &summary.smallest_same_bits,
-                     &summary.free_plan}) {
+  for (Bytes* one : {&summary.smallest_feasible, &summary.smallest_same_bits, &summary.free_plan}) {
     raise(*one);
   }
-  if (summary.lower_bound_with_spill) raise(*summary.lower_bound_with_spill);
+  raise(summary.lower_bound, false);
+  if (summary.lower_bound_with_spill) raise(*summary.lower_bound_with_spill, false);
   if (summary.smallest_with_spill) raise(*summary.smallest_with_spill);
   for (auto* points : {&summary.frontier, &summary.plain}) {
     for (plan::FrontierPoint& point : *points) raise(point.arena_bytes);
   }
   if (summary.refusal) {
     for (report::Remedy& remedy : summary.refusal->remedies) raise(remedy.smallest);
-    if (summary.refusal->bound) raise(summary.refusal->bound->bytes);
+    if (summary.refusal->bound) raise(summary.refusal->bound->bytes, false);
   }
   return summary;
 }
@@ -659,7 +659,15 @@ NB_MODULE(_core, module) {
         if (!bytes) return std::nullopt;
         return bytes->count();
       },
-      "text"_a, "Bytes of a size as the command line takes it: 512MiB, 75%, auto.");
+      "text"_a, "Bytes of a limit as the command line takes it: 512MiB, 75%, auto.");
+  module.def(
+      "parse_size",
+      [](const std::string& name, const std::string& text) -> std::optional<int64_t> {
+        const std::optional<Bytes> bytes = run::parse_size(name, text);
+        if (!bytes) return std::nullopt;
+        return bytes->count();
+      },
+      "name"_a, "text"_a, "Bytes of another size, spelled alike; `name`: what errors call it.");
   python::bind_memory(module);
   module.def("error_kinds", [] {
     std::vector<std::string> kinds;

@@ -257,6 +257,33 @@ def test_output_folder_missing(place: Workplace) -> None:
     assert_refused(place, result, IO, "No such file")
 
 
+@pytest.mark.parametrize(
+    ("option", "read"),
+    [("log", "rows.csv"), ("csv-log", "rows.csv"), ("csv-log", "later.csv"),
+     ("log", "model.json"), ("csv-log", "model.json")],
+)  # fmt: skip
+def test_a_log_replaces_nothing_that_is_read(place: Workplace, option: str, read: str) -> None:
+    rows = np.hstack([np.load(place.x), np.load(place.y)[:, None]])
+    lines = ["a,b,c,d,e,f,y", *(",".join(map(str, row)) for row in rows)]
+    (place.folder / "rows.csv").write_text("\n".join(lines))
+    (place.folder / "later.csv").write_text("\n".join(lines))
+    before = {path.name: path.read_bytes() for path in place.folder.iterdir()}
+    result = place.run(
+        "fit", place.model, "--data", place.folder / "rows.csv", "--label-column", "y",
+        "--optimizer", "sgd", "--loss", "mse", "--validation", place.folder / "later.csv", "--output",
+        place.output, f"--{option}", place.folder / read,
+    )  # fmt: skip
+    assert_refused(place, result, USAGE, f"--{option}: expected a file of its own", read)
+    assert {path.name: path.read_bytes() for path in place.folder.iterdir()} == before
+
+
+def test_predictions_replace_no_data(place: Workplace) -> None:
+    before = place.x.read_bytes()
+    result = place.run("predict", place.model, "--data", place.x, "--output", place.x)
+    assert_refused(place, result, USAGE, "--output: expected a file of its own", "x.npy")
+    assert place.x.read_bytes() == before
+
+
 def test_no_space_for_the_output(place: Workplace) -> None:
     """A file system of one page: the trained file does not fit."""
     with small_disk(place.folder / "disk", "size=4k") as full:

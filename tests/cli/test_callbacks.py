@@ -5,6 +5,7 @@ import json
 import re
 import struct
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,25 @@ def test_reduce_on_plateau_as_keras(training: Training) -> None:
             rates.append(after)
     assert len(ours) >= 3, rates
     assert ours == pytest.approx(rates, rel=1e-5), (ours, rates)
+
+
+@pytest.mark.parametrize(
+    ("metric", "named", "best_of"),
+    [("precision", "precision", np.argmax), ("AUC", "AUC", np.argmax),
+     ("cosine_similarity", "cosine_similarity", np.argmax), ("mae", "mae", np.argmin)],
+)  # fmt: skip
+def test_what_is_better_is_told_by_the_metric(
+    training: Training, metric: str, named: str, best_of: Callable[[list[float]], Any]
+) -> None:
+    """Not by what it is called: keep-best, plateaus and stopping look the same way."""
+    said = training.fit(early_stopping="2", monitor=f"val_{named}", metrics=metric, epochs=12)
+    values = [line[f"val_{named}"] for line in training.epochs()]
+    best = int(best_of(values)) + 1
+    if len(values) < 12:
+        assert len(values) == best + 2
+        assert f"val_{named} was best in epoch {best}" in said
+    else:
+        assert best > 10, (values, said)
 
 
 def test_monitored_accuracy_is_better_when_larger(training: Training) -> None:

@@ -63,3 +63,40 @@ def test_the_same_figure_at_three_limits(package: Path) -> None:
             r"raise the limit[^(]*\(([0-9.]+) MiB[^)]*\)\n +memory=\"([0-9.]+)MiB\"", text
         ):
             assert abs(float(takes) - float(named)) <= 0.2, text
+
+
+BOUNDS = """
+import json, re
+import keras, numpy as np, plimsoll
+
+L = keras.layers
+model = keras.Sequential([keras.Input((24, 24, 3)), L.Conv2D(16, 3), L.Flatten(), L.Dense(4)])
+model.compile("adam", "mse")
+x, y = np.ones((64, 24, 24, 3), "float32"), np.zeros((64, 4), "float32")
+
+def fit(memory):
+    plimsoll.fit(model, x, y, batch_size=64, memory=memory, reserve="0", spill=False, verbose=0)
+
+held, proved, trained = plimsoll._core.held_by_process(), [], []
+for above in range(4, 48, 2):
+    memory = held + above * 2**20
+    try:
+        fit(memory)
+    except plimsoll.ResourceExhausted as error:
+        for bound in re.findall(r"(?:impossible below|Below) ([0-9.]+) ([MG])iB", str(error)):
+            proved.append(float(bound[0]) * (1 if bound[1] == "M" else 1024))
+    else:
+        trained.append(memory / 2**20)
+print(json.dumps([proved, trained]))
+"""
+
+
+def test_what_is_proved_to_be_too_little_is(package: Path) -> None:
+    """No limit trains below one that is called impossible; `reserve` may be nothing."""
+    environment = {**os.environ, "PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run([sys.executable, "-c", BOUNDS], env=environment, capture_output=True,
+                          text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    proved, trained = json.loads(done.stdout.splitlines()[-1])
+    print(proved, trained)
+    assert proved and trained and max(proved) <= min(trained), (max(proved), min(trained))

@@ -11,6 +11,7 @@ import tensorflow as tf
 from live_models import normal
 
 import plimsoll
+from plimsoll import errors
 
 L = keras.layers
 X, Y = normal(16, 4), normal(16, 1, seed=3)
@@ -107,3 +108,22 @@ def test_limits_are_told_as_they_are_named() -> None:
     fits = plimsoll.plan(model, 128, memory="8GiB", reserve="64MiB")
     assert fits.fits and "of 8.00 GiB (" in str(fits) and "beside the reserve of" in str(fits)
     assert np.isfinite(fits.predicted)
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [("--memory: expected a size", "memory: expected a size"),
+     ("Name --batch 32 or less.", "Name batch_size=32 or less."),
+     ("or pass --no-spill.", "or pass spill=False."),
+     ("/data/no--memory/x: expected a folder", "/data/no--memory/x: expected a folder"),
+     ("out--batch-2", "out--batch-2")],
+)  # fmt: skip
+def test_options_are_told_as_arguments(message: str, told: str) -> None:
+    assert str(errors.translate(plimsoll._core.EngineError("config", message))) == told
+
+
+def test_an_array_whose_name_begins_as_validation() -> None:
+    model = keras.Sequential([keras.Input((4,)), L.Dense(1, activation="sigmoid")])
+    model.compile("sgd", "bce", metrics=[keras.metrics.F1Score(threshold=0.5, name="val_f")])
+    history = plimsoll.fit(model, X, (Y > 0).astype("float32"), verbose=0).history
+    assert np.shape(history["val_f"]) == (1, 1)

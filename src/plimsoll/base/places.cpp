@@ -45,4 +45,20 @@ void check_text_name(std::string_view option, const std::string& path,
                           option, path, ending));
 }
 
+void check_not_read(std::string_view option, const std::string& path,
+                    std::span<const std::string> read) {
+  if (path.empty()) return;
+  const auto is_it = [&](const std::string& other) {
+    std::error_code missing;
+    return std::filesystem::equivalent(path, other, missing);
+  };
+  for (const std::string& each : read) {
+    if (!is_it(each) && !is_it(each.substr(each.find('=') + 1))) continue;
+    throw Error(ErrorKind::kConfig,
+                fmt::format("{}: expected a file of its own, received {}, which "
+                            "this command reads. Name another file.",
+                            option, path));
+  }
+}
+
 }  // namespace plimsoll

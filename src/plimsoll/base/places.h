@@ -5,6 +5,7 @@
 // place is not begun.
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,5 +22,10 @@ void check_place(const std::string& path);
 // (.keras, .h5, .npy …), or ends in one of `more`: a slip must not replace what was trained.
 void check_text_name(std::string_view option, const std::string& path,
                      std::initializer_list<std::string_view> more = {});
+
+// Throws kConfig where `path` is one of the files that are read: it would be lost. Those may be
+// spelled with a name before ("labels=y.npy").
+void check_not_read(std::string_view option, const std::string& path,
+                    std::span<const std::string> read);
 
 }  // namespace plimsoll

@@ -193,9 +193,14 @@ void tell_scale(const FitCommand& command, const CLI::App& app, const TypedComma
   const std::vector<std::string>& data = command.data.data.data;
   const std::string& output = command.fit.output;
   if (!command.data.data.set.standardize || output.empty() || data.size() != 1) return;
+  if (output.ends_with(".json")) return;  // the model without its weights
   TypedCommand evaluate = other_typed(typed, app, "evaluate");
-  std::ranges::replace(evaluate.words, command.model.model.path, output);
-  evaluate = changed(evaluate, {.option = "--weights", .value = "FILE", .left_out = true});
+  if (output.ends_with(".weights.h5")) {
+    evaluate = changed(evaluate, {.option = "--weights", .value = output});
+  } else {
+    std::ranges::replace(evaluate.words, command.model.model.path, output);
+    evaluate = changed(evaluate, {.option = "--weights", .value = "FILE", .left_out = true});
+  }
   evaluate = changed(evaluate, {.option = "--data", .value = "TEST.csv"});
   const std::vector<std::string>& like = command.data.data.like;
   if (like.empty()) evaluate = changed(evaluate, {.option = "--like", .value = data.front()});
@@ -213,6 +218,9 @@ int run(const FitCommand& command, const CLI::App& app, const TypedCommand& type
   if (!ranks.leads()) request.settings.profile = false;
   run::check(request);
   check_text_name("--profile-output", command.profile_output);
+  const std::string model[] = {command.model.model.path, command.model.model.weights};
+  check_not_read("--log", request.logs.lines, model);
+  check_not_read("--csv-log", request.logs.csv, model);
   Printer loading(quiet);
   run::Run run(run::load(model_request(command.model), request.settings,
                          {.optimizer = true, .loss = true}, loading));

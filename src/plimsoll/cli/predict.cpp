@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/places.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
 #include "cli/exit_code.h"
@@ -29,6 +30,7 @@ int run(const PredictCommand& command) {
   // One process predicts; of several that a launcher started, the first one.
   if (ranks::launched_rank() > 0) return kDone;
   run::check_predictions_name("--output", command.output);
+  check_not_read("--output", command.output, command.data.data);
   Printer printer(command.model.json);
   const run::Settings settings = settings_of(command.model, command.data.set.spill_directory);
   run::Run run(run::load(model_request(command.model), settings, {}, printer));

@@ -105,7 +105,8 @@ class BackOff {
 // Calls `late` where it is not gone in time.
 class Watch {
  public:
-  explicit Watch(const JoinOptions& options) {
+  // The rank is read here: the library may change the environment while it starts.
+  explicit Watch(const JoinOptions& options) : rank_(launched_rank()) {
     if (options.late) thread_ = std::thread([this, &options] { wait(options); });
   }
   ~Watch() {
@@ -128,9 +129,10 @@ class Watch {
         fmt::format("rank {}: MPI has not started within {} seconds, for which all ranks are "
                     "needed. See which one has not begun, or has stopped; where one takes long "
                     "to begin, name a longer --rank-timeout.",
-                    launched_rank(), options.timeout_seconds));
+                    rank_, options.timeout_seconds));
   }
 
+  int rank_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool gone_ = false;

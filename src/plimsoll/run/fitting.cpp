@@ -1,6 +1,8 @@
 #include "run/fitting.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/accounted.h"
 #include "base/error.h"
@@ -13,6 +15,20 @@
 
 namespace plimsoll::run {
 
+namespace {
+
+std::vector<std::string> data_read(const FitRequest& request) {
+  std::vector<std::string> read;
+  for (const DataPaths* paths : {&request.data.paths, &request.validation.paths}) {
+    for (const auto* each : {&paths->data, &paths->labels, &paths->like}) {
+      read.insert(read.end(), each->begin(), each->end());
+    }
+  }
+  return read;
+}
+
+}  // namespace
+
 void check(const FitRequest& request) {
   if (!request.output.empty()) {
     formats::check_output_name(request.output);
@@ -24,6 +40,11 @@ void check(const FitRequest& request) {
   }
   check_text_name("--log", request.logs.lines);
   check_text_name("--csv-log", request.logs.csv);
+  const std::vector<std::string> read = data_read(request);
+  check_not_read("--output", request.output, read);
+  check_not_read("--keep-best", request.callbacks.keep_best, read);
+  check_not_read("--log", request.logs.lines, read);
+  check_not_read("--csv-log", request.logs.csv, read);
   if (!request.shuffle.empty()) data::parse_shuffle(request.shuffle);
   if (request.logs.histogram_every > 0 && request.logs.tensorboard.empty()) {
     throw Error(ErrorKind::kConfig, "--histograms: expected --tensorboard FOLDER beside it.");

@@ -64,14 +64,18 @@ double read_amount(std::string_view text, std::span<const NetworkUnit> units) {
 
 }  // namespace
 
-std::optional<Bytes> parse_memory(const std::string& option, const std::string& text) {
+std::optional<Bytes> parse_size(const std::string& option, const std::string& text) {
   if (text.empty()) return std::nullopt;
   if (text == "auto") return memory_safe_for_process();
-  const Bytes size = read_size(option, text, memory_available_to_process());
+  return read_size(option, text, memory_available_to_process());
+}
+
+std::optional<Bytes> parse_memory(const std::string& option, const std::string& text) {
+  const std::optional<Bytes> size = parse_size(option, text);
   // Nobody means bytes by a bare number that no process fits into.
   constexpr Bytes kOfNoProcess = 64_KiB;
   const bool bare = text.find_first_not_of("0123456789") == std::string::npos;
-  if (bare && size < kOfNoProcess) {
+  if (size && bare && *size > Bytes() && *size < kOfNoProcess) {
     throw Error(ErrorKind::kConfig,
                 fmt::format("{0}: expected a size that a process fits into, received {1}, which "
                             "without a unit are {1} bytes. Did you mean {1}MiB?",

@@ -15,6 +15,8 @@ namespace plimsoll::run {
 // "512MiB", "75%" of what the process may use, "auto": what others leave now. `option` is named in
 // errors (kConfig).
 std::optional<Bytes> parse_memory(const std::string& option, const std::string& text);
+// The same of another size, which may be small.
+std::optional<Bytes> parse_size(const std::string& option, const std::string& text);
 // "20GiB", "50%" of what is free in the folder for spill files.
 std::optional<Bytes> parse_spill_limit(const std::string& option, const std::string& text,
                                        const std::string& spill_directory);

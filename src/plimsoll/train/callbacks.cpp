@@ -125,7 +125,10 @@ void Callbacks::find_monitor(const Session& session, bool validates) {
   if (monitor_.empty()) monitor_ = validates ? "val_loss" : "loss";
   std::string_view bare = monitor_;
   if (bare.starts_with("val_")) bare.remove_prefix(4);
-  larger_is_better_ = bare.find("acc") != std::string_view::npos || bare.starts_with("auc");
+  const std::string_view whole = bare.substr(0, bare.find('['));  // of one number of several
+  const auto& metrics = session.programs().metrics;
+  const auto found = std::ranges::find(metrics, whole, &layers::MetricState::name);
+  larger_is_better_ = found != metrics.end() && found->result.grows;
   if (std::ranges::find(names, monitor_) != names.end()) return;
   const bool unvalidated = !validates && std::ranges::find(names, bare) != names.end();
   std::string list;

@@ -114,6 +114,7 @@ void ProgressMarks::end_bar(std::string_view after, int64_t done, int64_t all) {
   bar_ended_ = done == all;
   if (!bar_ended_ || redrawn || last_epoch_ >= 0) return;
   if (!whole && after.find("/step") == kNone) return;
+  if (after.find(": ") == kNone) return;  // predict's have no loss
   if (unnamed_steps_ == 0) unnamed_steps_ = all;
   if (all != unnamed_steps_) return;
   ++epochs_;

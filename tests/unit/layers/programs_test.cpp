@@ -77,10 +77,11 @@ TEST(ProgramsTest, NamesSizesInputsAndMetrics) {
   EXPECT_EQ(built.train_inputs[1].class_count, 3);
   ASSERT_EQ(built.predict_inputs.size(), 1u);
   EXPECT_EQ(built.predict_inputs[0], built.train_inputs[0]);
-  EXPECT_EQ(built.metrics,
-            (std::vector<MetricState>{
-                {"loss", {"metrics/loss/total", "metrics/loss/count"}},
-                {"accuracy", {"metrics/accuracy/total", "metrics/accuracy/count"}}}));
+  EXPECT_EQ(
+      built.metrics,
+      (std::vector<MetricState>{
+          {"loss", {"metrics/loss/total", "metrics/loss/count"}},
+          {"accuracy", {"metrics/accuracy/total", "metrics/accuracy/count"}, {.grows = true}}}));
   EXPECT_EQ(built.learning_rate, "optimizer/learning_rate");
   for (const graph::Program& program : built.set.programs) {
     for (size_t i = 0; i < program.graph.inputs.size(); ++i) {

@@ -71,6 +71,11 @@ TEST(ProgressMarks, CountsEpochsThatKerasDoesNotName) {
   EXPECT_EQ(bars.epochs(), 2);
   EXPECT_EQ(bars.fits(), 2);
   EXPECT_EQ(bars.steps(), 16);
+  // Predictions have no loss.
+  const ProgressMarks predicted =
+      marks_of({"32/32 ━━━ 0s 1ms/step", "32/32 ━━━ 0s 1ms/step", "32/32 - 0s - 1ms/step"});
+  EXPECT_EQ(predicted.epochs(), 0);
+  EXPECT_EQ(predicted.fits(), 0);
   const ProgressMarks named =
       marks_of({"Epoch 1/2", "8/8 - 1s - 5ms/step - loss: 0.6", "Epoch 2/2",
                 "8/8 - 1s - 5ms/step - loss: 0.5", "8/8 [==] - 1s 5ms/step"});

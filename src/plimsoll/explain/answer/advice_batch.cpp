@@ -14,21 +14,32 @@ constexpr size_t npos = std::string::npos;
 
 enum class Keras { kUnknown, kTwo, kThree };
 
-// By folders that only one of the two has, and by their bars.
+// Keras 3's bar after the count of its steps; pip's own are of the same strokes.
+bool has_bar_of_three(const Document& document) {
+  constexpr std::string_view kBar = "\u2501\u2501\u2501";
+  const std::string& text = document.text();
+  for (size_t at = document.find(kBar); at != npos;) {
+    if (at >= 2 && text[at - 1] == ' ' && is_digit(text[at - 2])) return true;
+    at = document.find(kBar, std::min(text.find('\n', at), text.size()));
+  }
+  return false;
+}
+
+// By folders that only one of the two has, then by their bars.
 Keras keras_of(const Document& document) {
   const auto says = [&](std::initializer_list<std::string_view> phrases) {
     return std::ranges::any_of(
         phrases, [&](std::string_view phrase) { return document.find(phrase) != npos; });
   };
   if (says({"keras/src/backend/", "keras/src/trainers/", "keras/src/ops/", "keras\\src\\backend\\",
-            "keras\\src\\trainers\\", "keras\\src\\ops\\", "\u2501\u2501\u2501"})) {
+            "keras\\src\\trainers\\", "keras\\src\\ops\\"})) {
     return Keras::kThree;
   }
   if (says({"keras/engine/", "keras/src/engine/", "keras\\engine\\", "keras\\src\\engine\\",
             "[=====", "....] - "})) {
     return Keras::kTwo;
   }
-  return Keras::kUnknown;
+  return has_bar_of_three(document) ? Keras::kThree : Keras::kUnknown;
 }
 
 bool is_name(std::string_view word) {
@@ -63,8 +74,9 @@ std::vector<std::string_view> arguments_at(std::string_view text, size_t at) {
 }
 
 // What "model.fit(train_ds, epochs=5)" is given in place of arrays; empty: arrays, or not known.
+// Fits of others (a scaler's) are none.
 std::string dataset_of_fit(const Document& document) {
-  constexpr std::string_view kCall = ".fit(";
+  constexpr std::string_view kCall = "model.fit(";
   const size_t at = document.find_back(kCall, document.text().size(), document.text().size());
   if (at == npos) return "";
   const std::vector<std::string_view> arguments =
@@ -77,13 +89,19 @@ std::string dataset_of_fit(const Document& document) {
     const bool named = name.size() < arguments[i].size();
     if (!named || name == "y" || name == "batch_size") return "";
   }
-  return is_name(first) ? std::string(first) : "ds";
+  return is_name(first) ? std::string(first) : "data";
+}
+
+// Whether it is named as a tf.data.Dataset is; of others nobody knows how they make their batches.
+bool is_named_dataset(std::string_view name) {
+  return name.ends_with("ds") || name.find("dataset") != npos;
 }
 
 std::string keras_code(const Case& found, Keras keras, const std::string& size) {
   const std::string dataset = dataset_of_fit(found.document);
-  std::string code = dataset.empty() ? "model.fit(x, y, batch_size=" + size + ")"
-                                     : dataset + " = ... .batch(" + size + ")";
+  std::string code = dataset + " = ...(..., batch_size=" + size + ")";
+  if (dataset.empty()) code = "model.fit(x, y, batch_size=" + size + ")";
+  if (is_named_dataset(dataset)) code = dataset + " = ... .batch(" + size + ")";
   if (keras == Keras::kThree) {
     code += "\noptimizer = keras.optimizers.Adam(..., gradient_accumulation_steps=2)";
   }

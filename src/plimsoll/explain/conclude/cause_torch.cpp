@@ -15,6 +15,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGiB = int64_t{1} << 30;
 // A context and its libraries, as drivers since CUDA 9 make them.
 constexpr int64_t kContextBytes = 900 * kMiB;
+constexpr int64_t kRounding = 16 * kMiB;  // of figures in GiB with two digits
 
 bool is_torch(const Case& found) {
   return found.main.family >= Family::kTorchCuda2x &&
@@ -80,17 +81,18 @@ int64_t unaccounted(const Case& found) {
 }
 
 // Inside a container the list of processes names this one by a number that it does not know itself;
-// that entry equals what PyTorch holds plus a context. The list's end: there is none.
+// that entry is what PyTorch holds plus a context, so the smallest one that is large enough, but
+// for rounding. The list's end: there is none.
 std::vector<ProcessShare>::const_iterator own_entry(const Finding& main) {
   const std::vector<ProcessShare>& processes = main.processes;
-  if (main.process_bytes || processes.empty()) return processes.end();
-  const int64_t held = main.amounts.held.value_or(0);
-  const auto own = std::min_element(
-      processes.begin(), processes.end(), [held](const ProcessShare& a, const ProcessShare& b) {
-        return std::llabs(a.bytes - held) < std::llabs(b.bytes - held);
-      });
-  const bool is_own = own->bytes + kContextBytes / 4 >= held && own->bytes - held <= 2 * kGiB;
-  return is_own ? own : processes.end();
+  if (main.process_bytes) return processes.end();
+  const int64_t held = main.amounts.held.value_or(0) - kRounding;
+  auto own = processes.end();
+  for (auto it = processes.begin(); it != processes.end(); ++it) {
+    if (it->bytes < held || it->bytes - held > 2 * kGiB) continue;
+    if (own == processes.end() || it->bytes < own->bytes) own = it;
+  }
+  return own;
 }
 
 // What listed processes other than this one hold.

@@ -358,10 +358,11 @@ bool is_told_by_docker(std::string_view rest) {
          find_ignoring_case(rest.substr(word), "true") == 0;
 }
 
-// "Memory": 2147483648 of the same document; 0: none.
-std::optional<int64_t> limit_of_docker(const Document& document) {
+// "Memory": 2147483648 of the container whose state stands at `state`; 0: none.
+std::optional<int64_t> limit_of_docker(const Document& document, size_t state) {
+  const size_t next = document.find("oomkilled", state + 1);
   for (std::string_view label : {"\"memory\": ", "\"memory\":"}) {
-    const size_t at = document.find(label);
+    const size_t at = document.find(label, state, next);
     if (at == npos) continue;
     Cursor cursor(document, document.match(label, at));
     cursor.skip_blanks();
@@ -372,20 +373,57 @@ std::optional<int64_t> limit_of_docker(const Document& document) {
 }
 
 // "Container main was using 15Gi, request is 2Gi", before that "… which exceeds its request of
-// 2Gi".
+// 2Gi", for each container: the one that is furthest above what it asked for.
 void read_eviction(const Document& document, size_t at, Finding& finding) {
+  constexpr std::string_view kUsing = "was using ";
   const size_t end = document.record_end(at);
-  const auto size_after = [&](std::string_view phrase) -> std::optional<int64_t> {
-    const size_t found = document.find(phrase, at, end);
+  const auto size_after = [&](std::string_view phrase, size_t from,
+                              size_t to) -> std::optional<int64_t> {
+    const size_t found = document.find(phrase, from, to);
     if (found == npos) return std::nullopt;
     Cursor cursor(document, document.match(phrase, found));
     cursor.skip_blanks();
-    const std::optional<Size> size = cursor.size();
-    return size ? std::optional(size->bytes) : std::nullopt;
+    if (const std::optional<Size> size = cursor.size()) return size->bytes;
+    return cursor.integer();  // "0": nothing was asked for
   };
-  finding.amounts.in_use = size_after("was using ");
-  finding.requested = size_after("request is ");
-  if (!finding.requested) finding.requested = size_after("its request of ");
+  int64_t most = -1;
+  for (size_t place = document.find(kUsing, at, end); place < end;) {
+    const size_t next = std::min(document.find(kUsing, place + 1, end), end);
+    const std::optional<int64_t> used = size_after(kUsing, place, next);
+    std::optional<int64_t> asked = size_after("request is ", place, next);
+    if (!asked) asked = size_after("its request of ", place, next);
+    if (used && *used - asked.value_or(0) > most) {
+      most = *used - asked.value_or(0);
+      finding.amounts.in_use = used;
+      finding.requested = asked;
+    }
+    place = next;
+  }
+}
+
+// What a label is told to be; a template of `docker inspect` (-f '{{.State.OOMKilled}}') prints it
+// in the next line, which may look like the rest of a long one.
+std::string_view told_after(std::string_view rest) {
+  constexpr std::string_view kBreaks = "\n\x01";
+  static_assert(kBreaks[1] == kSoftBreak);
+  const bool is_template = rest.starts_with("}}");
+  size_t at = is_template ? rest.find_first_of(kBreaks) : 0;
+  if (at == npos) return {};
+  at = rest.find_first_not_of("\"': =\n\x01", at);
+  if (at == npos) return {};
+  rest = rest.substr(at, rest.find_first_of("\"', \n\x01", at) - at);
+  if (rest.starts_with("{{")) return "false";  // the label of a template
+  return is_template && rest != "true" ? "false" : rest;
+}
+
+// Where the phrase stands first and is not told to be false; npos: nowhere.
+size_t find_killed_pod(const Document& document, std::string_view phrase) {
+  for (size_t at = document.find(phrase); at != npos; at = document.find(phrase, at + 1)) {
+    const std::string_view rest =
+        std::string_view(document.text()).substr(at).substr(document.match(phrase, at) - at);
+    if (!told_after(rest.substr(0, 400)).starts_with("false")) return at;
+  }
+  return npos;
 }
 
 void detect_cluster(const Document& document, Facts& facts) {
@@ -412,18 +450,16 @@ void detect_cluster(const Document& document, Facts& facts) {
       {"exceeded memory resource limit", "evicted"},
   };
   for (const Phrase& phrase : kPods) {
-    const size_t at = document.find(phrase.text);
+    const size_t at = find_killed_pod(document, phrase.text);
     if (at == npos) continue;
-    const size_t end = document.match(phrase.text, at);
-    // "OOMKilled: false" of `docker inspect` says the opposite.
-    const std::string_view rest = std::string_view(document.text()).substr(end, 12);
-    if (rest.find("false") != npos) continue;
+    const std::string_view rest =
+        std::string_view(document.text()).substr(document.match(phrase.text, at), 400);
     Finding finding = host_finding(Family::kK8s, at, phrase.note);
     finding.amounts.limit = limit_of_container(document, at);
     if (finding.note == "evicted") read_eviction(document, at, finding);
     if (is_told_by_docker(rest)) {
       finding.note = "docker";
-      finding.amounts.limit = limit_of_docker(document);
+      finding.amounts.limit = limit_of_docker(document, at);
     }
     add_finding(facts, std::move(finding));
     break;

@@ -208,6 +208,7 @@ bool lie_evenly(const std::vector<double>& thresholds) {
 
 void set_edges(Metric& metric, const std::vector<double>& thresholds) {
   std::vector<int64_t> bits;
+  bits.reserve(thresholds.size());
   for (const double edge : thresholds) {
     bits.push_back(std::bit_cast<uint32_t>(static_cast<float>(edge)));
   }
@@ -492,6 +493,17 @@ Metric loss_metric(const Spelling& given, const Loss& labels, const ValueType& o
 
 }  // namespace
 
+// Keras's `_direction` of the class is "up".
+bool grows(std::string_view class_name) {
+  constexpr std::array kFigures = {"AUC", "CosineSimilarity", "PearsonCorrelation",
+                                   "ConcordanceCorrelation", "R2Score"};
+  return std::ranges::find(kFigures, class_name) != kFigures.end() ||
+         class_name.ends_with("Accuracy") || class_name.ends_with("IoU") ||
+         class_name.ends_with("Score") || class_name.starts_with("Precision") ||
+         class_name.starts_with("Recall") || class_name.starts_with("Sensitivity") ||
+         class_name.starts_with("Specificity");
+}
+
 std::string metric_title(const Config& config) {
   const Spelling given = read_object(config, "metrics");
   for (const auto& [key, value] : given.arguments) {
@@ -550,6 +562,7 @@ Metric read_metric(const Config& config, const Loss& loss, const ValueType& outp
   metric.kind = kind_of(row);
   metric.op = row.op;
   metric.target_first = row.target_first;
+  metric.result.grows = grows(row.class_name);
   options.ignore("dtype");
   options.ignore("fn");
   if (row.op == "cosine_similarity") metric.factor = -1;  // the loss is the negative of it

@@ -34,6 +34,7 @@ struct MetricResult {
   std::vector<int64_t> classes{};
   int64_t columns = 1;  // of histograms of columns
   int64_t regressors = 0;
+  bool grows = false;  // the more the better, as Keras has it of the metric's class
   friend bool operator==(const MetricResult&, const MetricResult&) = default;
 };
 
