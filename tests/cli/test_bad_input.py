@@ -270,8 +270,8 @@ def test_a_log_replaces_nothing_that_is_read(place: Workplace, option: str, read
     before = {path.name: path.read_bytes() for path in place.folder.iterdir()}
     result = place.run(
         "fit", place.model, "--data", place.folder / "rows.csv", "--label-column", "y",
-        "--optimizer", "sgd", "--loss", "mse", "--validation", place.folder / "later.csv", "--output",
-        place.output, f"--{option}", place.folder / read,
+        "--optimizer", "sgd", "--loss", "mse", "--validation", place.folder / "later.csv",
+        "--output", place.output, f"--{option}", place.folder / read,
     )  # fmt: skip
     assert_refused(place, result, USAGE, f"--{option}: expected a file of its own", read)
     assert {path.name: path.read_bytes() for path in place.folder.iterdir()} == before
