@@ -146,6 +146,31 @@ TEST(ProgramsTest, TranspositionsBetweenChannelsFirstLayersFallAway) {
   EXPECT_EQ(count_ops(graph_of(built, "predict"), "transpose"), 1);
 }
 
+TEST(ProgramsTest, SequencesStayImagesBetweenLayersThatComputeThemSo) {
+  Model model;
+  const Tensor x = add_input(model, {16, 4});
+  const auto append = [&](const char* layer, Object options, std::vector<Tensor> inputs) {
+    return model.call(model.add_layer(layer, std::move(options)), inputs)[0];
+  };
+  const Object causal{{"filters", 4}, {"kernel_size", 2}, {"padding", "causal"}};
+  Tensor y = append("Conv1D", causal, {x});
+  y = append("BatchNormalization", Object{}, {y});
+  y = append("ReLU", Object{}, {y});
+  const Tensor gate = append("Conv1D", causal, {y});
+  y = append("Multiply", Object{}, {append("Conv1D", causal, {y}), gate});
+  y = append("Operation", Object{{"operation", "Add"}}, {y, gate});
+  y = append("Operation", Object{{"operation", "Sin"}}, {y});
+  y = append("Dropout", Object{{"rate", 0.5}}, {y});
+  y = append("MaxPooling1D", Object{{"pool_size", 2}}, {y});
+  y = append("GlobalAveragePooling1D", Object{}, {y});
+  model.set_outputs({append("Dense", Object{{"units", 1}}, {y})});
+  const BuiltPrograms built =
+      build_programs(model, compile_options("sgd", "mse"), {8, 0, 0, 0, 8, 0});
+  // Only the model's input becomes an image, and nobody wants its gradient.
+  EXPECT_EQ(count_ops(graph_of(built, "train"), "reshape"), 1);
+  EXPECT_EQ(count_ops(graph_of(built, "predict"), "reshape"), 1);
+}
+
 TEST(ProgramsTest, AConstraintFollowsItsWeightsUpdate) {
   Model model("constrained", ModelKind::kSequential);
   add_input(model, {5});

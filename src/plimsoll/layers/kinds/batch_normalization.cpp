@@ -60,6 +60,8 @@ class BatchNormalization final : public Layer {
       return {context.channels_first(normalize(context, context.channels_last(inputs[0])))};
     }
     check_axis(given);
+    const ValueId image = mask.valid() ? ValueId() : context.known_image(inputs[0]);
+    if (image.valid()) return {context.sequence(normalize(context, image))};
     return {normalize(context, inputs[0])};
   }
 

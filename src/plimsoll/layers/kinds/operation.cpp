@@ -280,6 +280,19 @@ class Operation final : public Layer {
     }
   }
 
+  // Of two operands neither may be an array, which lies in one way alone.
+  bool elementwise_call(const Config& record) const override {
+    if (std::ranges::find(kUnary, operation_, &Unary::operation) != kUnary.end()) return true;
+    if (!find(kMath, operation_).empty()) return true;
+    if (find(kBinary, operation_).empty()) return false;
+    if (record.is_null()) return true;
+    const Config* args = record.find("args");
+    return args != nullptr && args->is_array() && args->as_array().size() == 2 &&
+           std::ranges::all_of(args->as_array(), [](const Config& each) {
+             return each.is_number() || tensor_index(each) >= 0;
+           });
+  }
+
   std::vector<ValueId> call(LayerContext& context, std::span<const ValueId> inputs) const override {
     std::vector<std::string> names;
     const std::vector<Config> arguments = read_arguments(context, inputs.size(), names);

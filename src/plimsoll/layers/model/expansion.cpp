@@ -1,6 +1,8 @@
 #include "layers/model/expansion.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -52,8 +54,7 @@ CallResult Expansion::run(const Layer& layer, const LayerContext& place,
   }
   LayerContext context = place.inside(
       "", {.masks = own_masks, .arguments = &given.arguments, .output_masks = &result.masks});
-  std::optional<std::vector<ValueId>> outputs = call_channels_last(layer, context, inputs);
-  result.outputs = outputs ? std::move(*outputs) : layer.call(context, inputs);
+  result.outputs = call_in_known_form(layer, context, inputs);
   if (result.masks.empty()) {
     result.masks.assign(1, default_mask(builder_, layer, own_masks));
   }
@@ -77,28 +78,51 @@ void Expansion::penalize(const Layer& layer, const std::vector<ValueId>& outputs
   }
 }
 
-std::optional<std::vector<ValueId>> Expansion::call_channels_last(const Layer& layer,
-                                                                  LayerContext& context,
-                                                                  std::span<const ValueId> inputs) {
-  if (!layer.elementwise() || inputs.empty()) return std::nullopt;
-  std::vector<ValueId> last;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const ValueId input = inputs[i];
-    const auto known = channels_last_.find(input);
-    // A mask lies as the channels-first value does.
-    if (known == channels_last_.end() || context.mask(i).valid()) return std::nullopt;
-    if (builder_.type(input).shape.rank() != builder_.type(inputs[0]).shape.rank()) {
-      return std::nullopt;
-    }
-    last.push_back(known->second);
+namespace {
+
+// The values in their other form; nullopt: one has none, or they are not of one rank.
+std::optional<std::vector<ValueId>> in_form(const graph::GraphBuilder& builder,
+                                            const LayerContext& context,
+                                            const std::map<ValueId, ValueId>& form,
+                                            std::span<const ValueId> values) {
+  std::vector<ValueId> others;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto known = form.find(values[i]);
+    // A mask lies as the value itself does.
+    if (known == form.end() || context.mask(i).valid()) return std::nullopt;
+    const int rank = builder.type(values[i]).shape.rank();
+    if (rank != builder.type(values[0]).shape.rank()) return std::nullopt;
+    others.push_back(known->second);
   }
-  std::vector<ValueId> outputs = layer.call(context, last);
+  return others;
+}
+
+}  // namespace
+
+std::vector<ValueId> Expansion::call_in_known_form(const Layer& layer, LayerContext& context,
+                                                   std::span<const ValueId> inputs) {
+  if (inputs.empty() || !layer.elementwise_call(context.arguments())) {
+    return layer.call(context, inputs);
+  }
+  std::optional<std::vector<ValueId>> others = in_form(builder_, context, channels_last_, inputs);
+  std::function<ValueId(ValueId)> back = [&](ValueId x) { return channels_first(layer, x); };
+  if (!others) {
+    others = in_form(builder_, context, images_, inputs);
+    back = [&](ValueId x) { return context.sequence(x); };
+  }
+  if (!others) return layer.call(context, inputs);
+  std::vector<ValueId> outputs = call_in_known_form(layer, context, *others);
   for (ValueId& output : outputs) {
     const ValueId logits = logits_of(output);
-    const ValueId inner = std::exchange(output, channels_first(layer, output));
-    if (logits.valid()) remember_logits(output, channels_first(layer, logits), made_by(inner));
+    const ValueId inner = std::exchange(output, back(output));
+    if (logits.valid()) remember_logits(output, back(logits), made_by(inner));
   }
   return outputs;
+}
+
+ValueId Expansion::known_image(ValueId sequence) const {
+  const auto known = images_.find(sequence);
+  return known == images_.end() ? ValueId() : known->second;
 }
 
 ValueId Expansion::channels_last(const Layer& layer, ValueId x) {

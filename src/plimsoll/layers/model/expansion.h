@@ -9,7 +9,8 @@
 // Layers compute channels last. Where a model says channels_first, a value is transposed after the
 // layer that made it and would be transposed back in front of the next; the expansion knows both
 // forms of such a value, hands the channels-last one to whoever wants it, and calls elementwise
-// layers on it. Transpositions that nobody reads are pruned.
+// layers on it. Transpositions that nobody reads are pruned. So it is with sequences that layers
+// compute as images.
 
 #include <map>
 #include <optional>
@@ -71,6 +72,9 @@ class Expansion {
   void set_call_sites(const Layer& layer, int count);
   ValueId channels_last(const Layer& layer, ValueId x);
   ValueId channels_first(const Layer& layer, ValueId x);
+  // Two forms of one value: a sequence (B, steps, channels) and an image.
+  void remember_image(ValueId sequence, ValueId image) { images_[sequence] = image; }
+  ValueId known_image(ValueId sequence) const;
   ValueId constant(const Layer& layer, std::string_view prefix, const ConstantData& data);
 
   // What a weight is in this step: what stands in its place, or the state's value at its start.
@@ -90,9 +94,9 @@ class Expansion {
   void write_statistics();
 
  private:
-  // The call on the same values channels last; nullopt where that is not the shorter way.
-  std::optional<std::vector<ValueId>> call_channels_last(const Layer& layer, LayerContext& context,
-                                                         std::span<const ValueId> inputs);
+  // The call, of an elementwise layer on the same values in another form where all are known in it.
+  std::vector<ValueId> call_in_known_form(const Layer& layer, LayerContext& context,
+                                          std::span<const ValueId> inputs);
   void penalize(const Layer& layer, const std::vector<ValueId>& outputs);
   graph::StateId declare(const Layer& layer, std::string_view name);
   graph::StateId declare_carried(const Layer& layer, std::string_view name, int64_t columns);
@@ -112,6 +116,7 @@ class Expansion {
   std::map<ValueId, Logits> logits_;
   std::set<ValueId> without_mask_;            // that had one
   std::map<ValueId, ValueId> channels_last_;  // by the same value channels first
+  std::map<ValueId, ValueId> images_;         // by the same value as a sequence
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
   std::map<std::string, ValueId, std::less<>> replaced_;    // by state name
   std::map<std::string, ValueId, std::less<>> statistics_;  // by state name: latest value

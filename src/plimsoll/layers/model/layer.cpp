@@ -210,6 +210,28 @@ ValueId LayerContext::channels_last(ValueId x) { return expansion_.channels_last
 
 ValueId LayerContext::channels_first(ValueId x) { return expansion_.channels_first(layer_, x); }
 
+ValueId LayerContext::image(ValueId sequence) {
+  const ValueId known = known_image(sequence);
+  if (known.valid()) return known;
+  const Shape shape = type(sequence).shape;
+  const std::vector<int64_t> dims = {shape[1].count, 1, shape[2].count};
+  const ValueId image = emit("reshape", {sequence}, {{"shape", dims}});
+  expansion_.remember_image(sequence, image);
+  return image;
+}
+
+ValueId LayerContext::sequence(ValueId image) {
+  const Shape shape = type(image).shape;
+  const std::vector<int64_t> dims = {shape[1].count, shape[3].count};
+  const ValueId sequence = emit("reshape", {image}, {{"shape", dims}});
+  expansion_.remember_image(sequence, image);
+  return sequence;
+}
+
+ValueId LayerContext::known_image(ValueId sequence) const {
+  return expansion_.known_image(sequence);
+}
+
 int64_t LayerContext::call_site() { return expansion_.call_site(layer_); }
 
 void LayerContext::refuse(const std::string& expected, const std::string& received,

@@ -135,6 +135,12 @@ class LayerContext {
   // the value that it was transposed from, where it was.
   ValueId channels_last(ValueId x);
   ValueId channels_first(ValueId x);
+  // A sequence (B, steps, channels) as an image (B, steps, 1, channels), and the other way round;
+  // the value that it was made from, where it was.
+  ValueId image(ValueId sequence);
+  ValueId sequence(ValueId image);
+  // Invalid where the sequence was not made from an image, nor ever was one.
+  ValueId known_image(ValueId sequence) const;
   // A number for random draws that depends on the layer's name and on how often it was called.
   int64_t call_site();
   int call_sites() const;
@@ -185,6 +191,8 @@ class Layer {
   // Whether each element of the output depends on the same elements of inputs of one shape, so
   // that it does not matter in which order they lie.
   virtual bool elementwise() const { return false; }
+  // And of a call with these arguments.
+  virtual bool elementwise_call(const Config&) const { return elementwise(); }
   // Whether, in training, what a sample gives depends on the others of the batch.
   virtual bool mixes_samples() const { return false; }
   // Whether what a call gives depends on all that it is called on together, in training or not, or

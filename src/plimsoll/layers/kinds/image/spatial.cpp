@@ -40,14 +40,11 @@ int64_t channels_of(const Shape& shape, bool channels_first) {
 
 ValueId to_image(LayerContext& context, ValueId x, bool channels_first) {
   if (channels_first) x = context.channels_last(x);
-  const Shape shape = context.type(x).shape;
-  if (shape.rank() >= 4) return x;
-  return with_dims(context, x, {shape[1].count, 1, shape[2].count});
+  return context.type(x).shape.rank() >= 4 ? x : context.image(x);
 }
 
 ValueId from_image(LayerContext& context, ValueId image, int spatial, bool channels_first) {
-  const Shape shape = context.type(image).shape;
-  if (spatial == 1) image = with_dims(context, image, {shape[1].count, shape[3].count});
+  if (spatial == 1) image = context.sequence(image);
   return channels_first ? context.channels_first(image) : image;
 }
 
