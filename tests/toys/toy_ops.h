@@ -41,7 +41,7 @@ const graph::OpRegistry& registry();
 
 // Blocks by node name (elsewhere one sample and all of other axes), 64 bytes of scratch a row for
 // `lines`.
-class ToyCatalog final : public graph::KernelCatalog {
+class ToyCatalog : public graph::KernelCatalog {
  public:
   std::map<std::string, graph::Block> blocks;
   std::set<std::string> row_exact_nodes;

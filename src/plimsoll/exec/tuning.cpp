@@ -285,12 +285,9 @@ void rate_kernels(const graph::ProgramSet& programs, backend::Backend& backend, 
     const double estimated =
         backend.catalog().seconds(graph, each.node, each.program->batch, block);
     const backend::RateKeys keys = backend::rate_keys(graph, each.node, each.program->batch, block);
-    const graph::OpWork work = graph.node(each.node).op->traits().work;
-    const bool products = work.family != graph::OpFamily::kOther;
-    for (const uint64_t key : {keys.alike, keys.named, keys.family}) {
+    for (const uint64_t key : keys.closest_first()) {
       sums[key].measured += measured;
       sums[key].estimated += estimated;
-      sums[key].products = products;
     }
   }
 }
@@ -298,31 +295,45 @@ void rate_kernels(const graph::ProgramSet& programs, backend::Backend& backend, 
 void set_rates(const RateSums& sums, backend::KernelTimes& times) {
   for (const auto& [key, sum] : sums) {
     if (sum.estimated <= 0) continue;
-    // Operands were touched just before, as those of few calls in a step are: that what moves more
-    // than it multiplies was faster than the table says is no rate of a step.
-    const double least = sum.products ? 0.0 : 1.0;
-    times.rates.set(key, backend::rounded_rate(std::max(sum.measured / sum.estimated, least)));
+    times.rates.set(key, backend::rounded_rate(sum.measured / sum.estimated));
   }
 }
 
-double measure_copying(Bytes room) {
+namespace {
+
+// Bytes a second of a copy in so many parts beside each other.
+double copy_in_parts(Bytes room, int parts) {
   constexpr int64_t kMost = int64_t{64} << 20;
+  constexpr int64_t kPage = 4096;
   constexpr int kTries = 5;
-  const auto half = static_cast<size_t>(std::min(room.count() / 2, kMost) / 4096 * 4096);
+  const int64_t half = std::min(room.count() / 2, kMost) / kPage * kPage;
   if (half == 0) return 0;
   const MemoryTag tag(MemoryPart::kArena);
-  const PageBuffer from(Bytes(static_cast<int64_t>(half)));
-  const PageBuffer to(Bytes(static_cast<int64_t>(half)));
-  std::memset(from.data(), 1, half);
-  std::memset(to.data(), 2, half);
+  const PageBuffer from{Bytes(half)};
+  const PageBuffer to{Bytes(half)};
+  std::memset(from.data(), 1, from.size());
+  std::memset(to.data(), 2, to.size());
   double least = 0;
   for (int i = 0; i < kTries; ++i) {
     const Time::time_point begin = Time::now();
-    std::memcpy(to.data(), from.data(), half);
+    backend::cpu::for_each_part(parts, [&](int part) {
+      const backend::cpu::Range range = backend::cpu::part_of(half, kPage, part, parts);
+      std::memcpy(to.data() + range.begin, from.data() + range.begin,
+                  static_cast<size_t>(range.end - range.begin));
+    });
     const double seconds = seconds_since(begin);
     if (i == 0 || seconds < least) least = seconds;
   }
   return least > 0 ? static_cast<double>(half) / least : 0;
+}
+
+}  // namespace
+
+double measure_copying(Bytes room) { return copy_in_parts(room, 1); }
+
+double measure_streaming(Bytes room, int threads) {
+  const backend::cpu::ThreadLimit limit(threads);
+  return 2 * copy_in_parts(room, threads);
 }
 
 backend::DiskSpeed measure_disk(const std::string& folder, Bytes bytes) {

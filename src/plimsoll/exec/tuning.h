@@ -35,9 +35,8 @@ void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
 
 // What all kernels took that have one rate (backend/kernel/kernel_times.h).
 struct RateSum {
-  double measured = 0;    // seconds
-  double estimated = 0;   // seconds, by the backend's table
-  bool products = false;  // of a family that multiplies matrices
+  double measured = 0;   // seconds
+  double estimated = 0;  // seconds, by the backend's table
 };
 using RateSums = std::map<uint64_t, RateSum>;
 
@@ -50,6 +49,9 @@ void set_rates(const RateSums& sums, backend::KernelTimes& times);
 
 // From memory to memory, past the caches where there is room.
 double measure_copying(Bytes room);
+
+// What so many threads read and write together of memory that is in no cache.
+double measure_streaming(Bytes room, int threads);
 
 // A spill file of `bytes` in `folder`, written and read past the page cache. Throws kIo.
 backend::DiskSpeed measure_disk(const std::string& folder, Bytes bytes);

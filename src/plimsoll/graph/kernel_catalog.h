@@ -59,6 +59,12 @@ class KernelCatalog {
   // Whether a row's bits do not depend on the other rows of a call along that axis.
   virtual bool row_exact(const Graph& graph, NodeId node, int axis) const = 0;
 
+  // What was touched since no more bytes were is in the caches yet, about; 0: there are none, or
+  // nobody knows.
+  virtual Bytes cached() const { return Bytes(); }
+  // Estimated seconds in which the threads together read so many bytes from memory, or write them.
+  virtual double memory_seconds(Bytes) const { return 0; }
+
   // Estimated seconds to move that many bytes to or from the spill file, and within memory.
   virtual double spill_seconds(Bytes bytes) const = 0;
   virtual double copy_seconds(Bytes bytes) const = 0;

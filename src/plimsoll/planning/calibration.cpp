@@ -74,6 +74,7 @@ bool read_line(std::string_view line, KernelTimes& times) {
     times.rated = line;
     return is_date(line);
   }
+  if (kind == "stream") return read_number(line, 1, kMostSpeed, times.streamed);
   if (kind == "copy") return read_number(line, 1, kMostSpeed, times.copied);
   if (kind == "disk") {
     backend::DiskSpeed disk;
@@ -97,6 +98,9 @@ bool read_line(std::string_view line, KernelTimes& times) {
   return true;
 }
 
+// Rates are factors on the backends' tables: they are of one version of those and of rate_keys().
+constexpr const char* kTable = " table 3 ";
+
 void warn(const std::string& text) { log(LogLevel::kWarning, "measured times: " + text); }
 
 }  // namespace
@@ -108,7 +112,7 @@ TimesOptions named_times(const std::string& name, bool tune) {
 
 std::string times_fingerprint(const std::string& kernel_set, int parts, int threads) {
   const std::string on = threads < parts ? fmt::format(" on {} threads", threads) : "";
-  return kernel_set.substr(0, kernel_set.find(';')) + on + " " + read_processor_name();
+  return kernel_set.substr(0, kernel_set.find(';')) + on + kTable + read_processor_name();
 }
 
 std::string times_fingerprint_of(const std::string& backend, int parts, int threads) {
@@ -129,6 +133,7 @@ std::string print_times(const KernelTimes& times, const std::string& fingerprint
   std::string text = std::string(kFirstLine) + "\nmachine " + fingerprint + "\n";
   text += "date " + times.date + "\n";
   if (!times.rated.empty()) text += "rates " + times.rated + "\n";
+  if (times.streamed > 0) text += "stream " + print_number(times.streamed) + "\n";
   if (times.copied > 0) text += "copy " + print_number(times.copied) + "\n";
   for (const backend::DiskSpeed& disk : times.disks) {
     if (disk.folder.find('\n') != disk.folder.npos) continue;

@@ -82,6 +82,7 @@ layers::Model sequence_probe() {
   Tensor y = net.call("Dense", {x}, {{"units", 512}, {"activation", "gelu"}});
   x = net.call("LayerNormalization",
                {net.call("Add", {x, net.call("Dense", {y}, {{"units", 128}})})});
+  x = net.call("Multiply", {net.activate(x, "tanh"), net.activate(x, "sigmoid")});
   x = net.call("LSTM", {x}, {{"units", 128}, {"return_sequences", true}});
   x = net.call("GRU", {x}, {{"units", 64}});
   return net.finish(net.call("Dense", {x}, {{"units", 10}, {"activation", "softmax"}}));

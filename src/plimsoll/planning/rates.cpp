@@ -24,9 +24,9 @@ constexpr double kSeconds = 0.5;
 constexpr Bytes kRoom = 48_MiB;
 constexpr Bytes kDiskSample = 32_MiB;
 
-// Kernels of a probe; false: there is no room.
+// Kernels of a probe, and by how many threads; false: there is no room.
 bool rate(const layers::Model& model, const PlanRequest& request, layers::Precision precision,
-          exec::RateSums& sums) {
+          exec::RateSums& sums, int& threads) {
   constexpr int64_t kBatch = 16;
   layers::BatchSizes batches;
   batches.train = kBatch;
@@ -35,6 +35,7 @@ bool rate(const layers::Model& model, const PlanRequest& request, layers::Precis
   const ProcessOverhead overhead =
       process_overhead(lowered.built.set, *lowered.backend, held_beside(request));
   if (arena_within(overhead, request.limit.value_or(guard_without_limit())) < kRoom) return false;
+  threads = lowered.backend->catalog().thread_count();
   exec::rate_kernels(lowered.built.set, *lowered.backend, kRoom, kSeconds, sums);
   return true;
 }
@@ -61,14 +62,16 @@ bool measure_rates(const RatesRequest& request) {
   const auto known = load_times(request.times.folder, fingerprint);
   KernelTimes times = known ? *known : KernelTimes{};
   exec::RateSums sums;
+  int threads = 1;
   for (const auto precision : {layers::Precision::kFloat32, layers::Precision::kBFloat16}) {
-    if (!rate(image_probe(), plan, precision, sums)) return false;
-    if (!rate(sequence_probe(), plan, precision, sums)) return false;
+    if (!rate(image_probe(), plan, precision, sums, threads)) return false;
+    if (!rate(sequence_probe(), plan, precision, sums, threads)) return false;
   }
   times.rates = {};
   exec::set_rates(sums, times);
   times.rated = date_of_today();
   if (times.date.empty()) times.date = times.rated;
+  times.streamed = backend::rounded_rate(exec::measure_streaming(kRoom, threads));
   if (times.copied == 0) times.copied = backend::rounded_rate(exec::measure_copying(kRoom));
   std::filesystem::create_directories(request.times.folder);
   const auto keep = [&] {

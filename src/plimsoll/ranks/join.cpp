@@ -123,13 +123,16 @@ class Watch {
  private:
   void wait(const JoinOptions& options) {
     std::unique_lock lock(mutex_);
-    const std::chrono::duration<double> time(options.timeout_seconds);
+    // Launchers may look for hosts and networks for longer than a rank ever waits for another.
+    constexpr double kLeastSeconds = 20;
+    const double seconds = std::max(options.timeout_seconds, kLeastSeconds);
+    const std::chrono::duration<double> time(seconds);
     if (changed_.wait_for(lock, time, [this] { return gone_; })) return;
     options.late(
         fmt::format("rank {}: MPI has not started within {} seconds, for which all ranks are "
                     "needed. See which one has not begun, or has stopped; where one takes long "
                     "to begin, name a longer --rank-timeout.",
-                    rank_, options.timeout_seconds));
+                    rank_, seconds));
   }
 
   int rank_;

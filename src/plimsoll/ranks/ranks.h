@@ -30,7 +30,8 @@ class JoinedRanks : public Ranks {
 struct JoinOptions {
   // How long a rank waits for another one before it gives up.
   double timeout_seconds = 60;
-  // Called on another thread, with the reason, where the library has not started within that time:
+  // Called on another thread, with the reason, where the library has not started within that time,
+  // or 20 seconds where that is longer:
   // no call of it can be left from within, so the process is to be ended. Empty: it waits on.
   std::function<void(const std::string& why)> late = {};
 };

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "backend/kernel/backends.h"
 #include "graph/builder.h"
@@ -95,6 +97,41 @@ TEST(KernelTimes, ARateHoldsForCallsThatAreAlike) {
   EXPECT_DOUBLE_EQ(ratio(times, block), 5);
 }
 
+TEST(KernelTimes, KindsOfOneOperatorHaveRatesOfTheirOwn) {
+  graph::GraphBuilder builder(ops::registry());
+  const ValueId x = builder.input("x", {DType::kFloat32, {Dim::batch(), of(8), of(8), of(16)}});
+  const auto convolve = [&](const char* name, int64_t size, int64_t groups) {
+    const ValueId w = builder.input(
+        std::string(name) + "_w", {DType::kFloat32, {of(size), of(size), of(16 / groups), of(16)}});
+    builder.call("conv2d", name, {x, w},
+                 {{"filters", 16},
+                  {"kernel_size", std::vector<int64_t>{size, size}},
+                  {"strides", std::vector<int64_t>{1, 1}},
+                  {"padding", std::vector<int64_t>{0, 0, 0, 0}},
+                  {"dilation_rate", std::vector<int64_t>{1, 1}},
+                  {"groups", groups},
+                  {"use_bias", false},
+                  {"activation", "linear"}});
+  };
+  builder.call("activation", "relu", {x}, {{"kind", "relu"}});
+  builder.call("activation", "tanh", {x}, {{"kind", "tanh"}});
+  convolve("windows", 3, 1);
+  convolve("points", 1, 1);
+  convolve("apart", 3, 16);
+  const Graph graph = builder.finish();
+  const auto kind = [&](size_t node) {
+    return rate_keys(graph, NodeId(node), 4, std::vector<int64_t>{4, 8, 16}).kind;
+  };
+  const auto named = [&](size_t node) {
+    return rate_keys(graph, NodeId(node), 4, std::vector<int64_t>{4, 8, 16}).named;
+  };
+  EXPECT_EQ(named(0), named(1));
+  EXPECT_NE(kind(0), kind(1));
+  EXPECT_EQ(named(2), named(3));
+  EXPECT_EQ(named(2), named(4));
+  EXPECT_EQ((std::set{kind(2), kind(3), kind(4)}).size(), 3u);
+}
+
 TEST(KernelTimes, RatesAreStepsOfAQuarterOfAnOctave) {
   EXPECT_EQ(rounded_rate(1), 1);
   EXPECT_EQ(rounded_rate(1.08), 1);
@@ -109,6 +146,7 @@ TEST(KernelTimes, OnlyTimesAreOthers) {
   const graph::KernelCatalog& own = backend->catalog();
   auto times = std::make_shared<KernelTimes>();
   times->copied = 2e9;
+  times->streamed = 4e9;
   times->disks = {{"/there", 1e9, 1e9}};
   const auto timed = make_timed_catalog(own, times, "/there");
   EXPECT_EQ(timed->kernel_set(), own.kernel_set());
@@ -121,6 +159,8 @@ TEST(KernelTimes, OnlyTimesAreOthers) {
     EXPECT_EQ(timed->row_exact(graph, node, 0), own.row_exact(graph, node, 0));
   }
   EXPECT_DOUBLE_EQ(timed->copy_seconds(Bytes(1000)), 5e-7);
+  EXPECT_DOUBLE_EQ(timed->memory_seconds(Bytes(1000)), 2.5e-7);
+  EXPECT_EQ(timed->cached(), own.cached());
   EXPECT_NEAR(timed->spill_seconds(Bytes(int64_t{1} << 30)), 1.07, 0.01);
   const auto elsewhere = make_timed_catalog(own, times, "/elsewhere");
   EXPECT_EQ(elsewhere->spill_seconds(Bytes(1000)), own.spill_seconds(Bytes(1000)));

@@ -171,6 +171,24 @@ TEST(ProgramsTest, SequencesStayImagesBetweenLayersThatComputeThemSo) {
   EXPECT_EQ(count_ops(graph_of(built, "predict"), "reshape"), 1);
 }
 
+TEST(ProgramsTest, ZerosAroundAnImageAreTheConvolutions) {
+  const auto pads = [](int64_t padding, int64_t kernel) {
+    Model model("padded", ModelKind::kSequential);
+    add_input(model, {8, 6, 3});
+    model.append("ZeroPadding2D", Object{{"padding", padding}});
+    model.append("Conv2D", Object{{"filters", 4}, {"kernel_size", kernel}, {"strides", 2}});
+    model.append("Flatten", Object{});
+    model.append("Dense", Object{{"units", 1}});
+    const BuiltPrograms built =
+        build_programs(model, compile_options("sgd", "mse"), {8, 0, 0, 0, 8, 0});
+    return count_ops(graph_of(built, "train"), "zero_pad2d");
+  };
+  EXPECT_EQ(pads(1, 3), 0);
+  EXPECT_EQ(pads(2, 3), 0);
+  EXPECT_EQ(pads(3, 3), 1);  // the first window sees zeros alone
+  EXPECT_EQ(pads(1, 1), 1);
+}
+
 TEST(ProgramsTest, AConstraintFollowsItsWeightsUpdate) {
   Model model("constrained", ModelKind::kSequential);
   add_input(model, {5});

@@ -15,6 +15,7 @@ KernelTimes some_times() {
   KernelTimes times;
   times.date = "2026-05-28";
   times.copied = 9.5e9;
+  times.streamed = 3.5e10;
   times.disks = {{"/var/tmp", 1.1e9, 2.2e9}, {"/a folder", 3e8, 4e8}};
   times.seconds.set(77, 1.25e-5);
   times.seconds.set(3, 0.125);

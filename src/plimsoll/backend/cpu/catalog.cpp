@@ -71,4 +71,8 @@ bool Catalog::row_exact(const Graph& graph, NodeId node, int axis) const {
 double Catalog::spill_seconds(Bytes bytes) const { return CostModel::spill_seconds(bytes); }
 double Catalog::copy_seconds(Bytes bytes) const { return costs_.copy_seconds(bytes); }
 
+Bytes Catalog::cached() const { return costs_.cached(); }
+
+double Catalog::memory_seconds(Bytes bytes) const { return CostModel::memory_seconds(bytes); }
+
 }  // namespace plimsoll::backend::cpu

@@ -42,6 +42,8 @@ class Catalog final : public graph::KernelCatalog {
   bool row_exact(const graph::Graph& graph, graph::NodeId node, int axis) const override;
   double spill_seconds(Bytes bytes) const override;
   double copy_seconds(Bytes bytes) const override;
+  Bytes cached() const override;
+  double memory_seconds(Bytes bytes) const override;
 
  private:
   const KernelLibrary& library_;

@@ -67,7 +67,7 @@ double efficiency(const graph::OpWork& work, double channels) {
     case OpFamily::kOther:
       break;
   }
-  return 0.05;  // maps and sums: traffic decides, but for functions such as tanh
+  return 0.2;  // maps and sums: traffic decides, but for functions such as tanh
 }
 
 // How many times as fast Winograd's products are as those that they stand for
@@ -171,6 +171,14 @@ bool CostModel::is_winograd(const graph::Graph& graph, graph::NodeId node, int64
                             std::span<const int64_t> extents) const {
   if (graph.node(node).op->traits().work.family != OpFamily::kConvolution) return false;
   return becomes_winograd_node(block_facts(graph, node, batch, extents, {}, {}), options_);
+}
+
+Bytes CostModel::cached() const {
+  return Bytes(static_cast<int64_t>(kCachedShare * last_cache_bytes_));
+}
+
+double CostModel::memory_seconds(Bytes bytes) {
+  return static_cast<double>(bytes.count()) / kMemoryBytesPerSecond;
 }
 
 double CostModel::copy_seconds(Bytes bytes) const {

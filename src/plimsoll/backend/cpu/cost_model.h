@@ -23,6 +23,8 @@ class CostModel {
                  std::span<const int64_t> extents, bool own) const;
   double copy_seconds(Bytes bytes) const;
   static double spill_seconds(Bytes bytes);
+  Bytes cached() const;
+  static double memory_seconds(Bytes bytes);
 
  private:
   bool is_winograd(const graph::Graph& graph, graph::NodeId node, int64_t batch,

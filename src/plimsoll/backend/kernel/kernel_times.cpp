@@ -65,6 +65,11 @@ class TimedCatalog final : public graph::KernelCatalog {
     if (factor == nullptr) factor = find_rate(rate_keys(graph, node, batch, extents));
     return catalog_.seconds(graph, node, batch, extents) * (factor == nullptr ? 1 : *factor);
   }
+  Bytes cached() const override { return catalog_.cached(); }
+  double memory_seconds(Bytes bytes) const override {
+    if (times_->streamed == 0) return catalog_.memory_seconds(bytes);
+    return static_cast<double>(bytes.count()) / times_->streamed;
+  }
   double spill_seconds(Bytes bytes) const override {
     constexpr double kSecondsPerSpill = 1e-4;
     if (spilled_ == 0) return catalog_.spill_seconds(bytes);
@@ -77,7 +82,7 @@ class TimedCatalog final : public graph::KernelCatalog {
 
  private:
   const double* find_rate(const RateKeys& keys) const {
-    for (const uint64_t key : {keys.alike, keys.named, keys.family}) {
+    for (const uint64_t key : keys.closest_first()) {
       const double* rate = times_->rates.find(key);
       if (rate != nullptr) return rate;
     }
@@ -109,6 +114,21 @@ uint64_t intensity(double flops, double bytes) {
   return each < 1 ? 0 : each < 8 ? 1 : each < 64 ? 2 : 3;
 }
 
+// What kernels of one operator differ by: the function of a map; a window of one point, one for
+// each channel, in groups, of few channels.
+std::string kind_of(const graph::Attributes& attributes,
+                    const std::vector<graph::ValueType>& inputs) {
+  if (attributes.has("kind")) return attributes.get_string("kind");
+  if (!attributes.has("groups") || inputs.empty()) return "";
+  const int64_t groups = attributes.get_int("groups");
+  const Shape& x = inputs.front().shape;
+  const int64_t channels = x[x.rank() - 1].count;
+  if (groups > 1) return groups == channels ? "each channel" : "groups";
+  if (channels < 8) return "few channels";
+  const std::vector<int64_t>& size = attributes.get_ints("kernel_size");
+  return std::ranges::all_of(size, [](int64_t each) { return each == 1; }) ? "points" : "windows";
+}
+
 }  // namespace
 
 RateKeys rate_keys(const Graph& graph, NodeId node, int64_t batch,
@@ -131,6 +151,7 @@ RateKeys rate_keys(const Graph& graph, NodeId node, int64_t batch,
   family.add("rates").add(static_cast<uint64_t>(work.family));
   family.add(static_cast<uint64_t>(work.pass)).add(to_string(precision)).add(working_set(bytes));
   RateKeys keys{.named = named.value(), .family = family.value()};
+  keys.kind = named.add(kind_of(source.attributes, inputs)).value();
   keys.alike = named.add(working_set(bytes)).add(intensity(flops, bytes)).value();
   return keys;
 }

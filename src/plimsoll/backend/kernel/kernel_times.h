@@ -9,6 +9,7 @@
 // operator's; without either, times the machine's rate for such calls; without any it is the
 // estimate.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -26,13 +27,16 @@ uint64_t node_key(const graph::Graph& graph, graph::NodeId node, int64_t batch);
 uint64_t call_key(uint64_t node_key, std::span<const int64_t> extents);
 uint64_t operator_key(const graph::Graph& graph, graph::NodeId node);
 
-// What rates are kept by: calls of one operator and precision with about as much arithmetic per
-// byte, whose operands lie alike (in a thread's cache, in the others, in memory); and those of one
-// family of operators.
+// What rates are kept by: calls of one operator, its function or kind of window, and precision,
+// with about as much arithmetic per byte, whose operands lie alike (in a thread's cache, in the
+// others, in memory); and those of one family of operators.
 struct RateKeys {
-  uint64_t alike = 0;   // operator, precision, arithmetic per byte, where operands lie
+  uint64_t alike = 0;   // operator and kind, precision, arithmetic per byte, where operands lie
+  uint64_t kind = 0;    // operator and kind, precision
   uint64_t named = 0;   // operator, precision
   uint64_t family = 0;  // family, pass, precision, where operands lie
+
+  std::array<uint64_t, 4> closest_first() const { return {alike, kind, named, family}; }
 };
 RateKeys rate_keys(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                    std::span<const int64_t> extents);
@@ -71,6 +75,7 @@ struct KernelTimes {
   std::string rated{};     // when the rates were measured; empty: they were not
   KeyedNumbers rates{};    // measured over estimated, by the numbers of RateKeys
   double copied = 0;       // bytes a second from memory to memory; 0: not measured
+  double streamed = 0;  // bytes a second that all threads together read or write there; 0: as well
   std::vector<DiskSpeed> disks{};
   friend bool operator==(const KernelTimes&, const KernelTimes&) = default;
 };

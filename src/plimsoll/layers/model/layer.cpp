@@ -232,6 +232,12 @@ ValueId LayerContext::known_image(ValueId sequence) const {
   return expansion_.known_image(sequence);
 }
 
+const graph::Node* LayerContext::maker(ValueId value) const {
+  const graph::Graph& graph = expansion_.builder().graph();
+  const graph::NodeId node = graph.value(value).producer;
+  return node.valid() ? &graph.node(node) : nullptr;
+}
+
 int64_t LayerContext::call_site() { return expansion_.call_site(layer_); }
 
 void LayerContext::refuse(const std::string& expected, const std::string& received,

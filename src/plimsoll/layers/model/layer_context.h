@@ -86,6 +86,8 @@ class LayerContext {
   std::vector<ValueId> emit_all(std::string_view op, std::vector<ValueId> inputs,
                                 Attributes attributes = {});
   ValueType type(ValueId value) const;
+  // The node that made it; null: it is an input or a weight. Valid until the next one is added.
+  const graph::Node* maker(ValueId value) const;
 
   // Whether this is a training step.
   bool training() const;

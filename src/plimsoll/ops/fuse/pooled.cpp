@@ -56,6 +56,8 @@ class PooledMatcher : Matcher {
     if (bias_.valid()) value = node(bias_).inputs[0];
     conv_ = producer(value, "conv2d");
     if (!conv_.valid() || node(conv_).attributes.get_int("groups") != 1) return false;
+    // The kernel of a sequence's convolution has another shape.
+    if (node(conv_).attributes.has("kernel_shape")) return false;
     if (node(conv_).attributes.get_ints("dilation_rate") != std::vector<int64_t>{1, 1}) {
       return false;
     }

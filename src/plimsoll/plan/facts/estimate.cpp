@@ -57,6 +57,12 @@ const ProgramFacts::CallCost& find_call_cost(const ProgramPlan& plan,
   return *known;
 }
 
+bool moves_nothing(const ProgramPlan& plan, const Call& call, const graph::Graph& graph) {
+  const graph::OpTraits traits = graph.node(call.node).op->traits();
+  return traits.view && call.outputs[0].valid() &&
+         plan.instances[call.outputs[0].index()].in_place.valid();
+}
+
 std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts) {
   const std::vector<LoopId> parents = find_parents(plan);
   const std::optional<std::vector<ChainId>> chains = facts.chains().number(plan);
@@ -71,10 +77,11 @@ std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts)
     const auto times = static_cast<double>(count_all_iterations(plan, parents, around));
     double seconds = kItemSeconds * times;
     if (const auto* call = std::get_if<Call>(&item)) {
-      seconds += chains ? find_call_cost(plan, parents, around, *call,
-                                         LoopChains::at(*chains, around), facts)
-                              .seconds
-                        : call_seconds(plan, parents, around, *call, facts);
+      if (!moves_nothing(plan, *call, facts.graph()))
+        seconds += chains ? find_call_cost(plan, parents, around, *call,
+                                           LoopChains::at(*chains, around), facts)
+                                .seconds
+                          : call_seconds(plan, parents, around, *call, facts);
     } else if (const auto* feed = std::get_if<Feed>(&item)) {
       seconds += copy(feed->target);
     } else if (const auto* encode = std::get_if<Encode>(&item)) {
@@ -158,7 +165,10 @@ class Clocks {
 }  // namespace
 
 double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts) {
-  const std::vector<double> items = estimate_items(plan, facts);
+  return estimate_seconds(plan, estimate_items(plan, facts));
+}
+
+double estimate_seconds(const ProgramPlan& plan, std::span<const double> items) {
   bool transfers = false;
   walk_items(plan, [&](const Item& item, int64_t, LoopId) {
     transfers |= std::holds_alternative<BeginTransfer>(item);

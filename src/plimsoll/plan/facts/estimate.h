@@ -18,11 +18,16 @@ const ProgramFacts::CallCost& find_call_cost(const ProgramPlan& plan,
                                              std::span<const LoopId> parents, LoopId around,
                                              const Call& call, ChainId chain, ProgramFacts& facts);
 
+// Whether the call's result is its operand's bytes, in their place.
+bool moves_nothing(const ProgramPlan& plan, const Call& call, const graph::Graph& graph);
+
 // By item number (plan/facts/liveness.h), over all iterations; zero where a loop begins.
 std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts);
 
 // Estimated seconds of one run: calls, copies, and the iterations of loops; transfers overlap with
 // what stands between their begin and their wait, and with the iterations of their loop.
 double estimate_seconds(const ProgramPlan& plan, ProgramFacts& facts);
+// The same of items that take so long.
+double estimate_seconds(const ProgramPlan& plan, std::span<const double> items);
 
 }  // namespace plimsoll::plan

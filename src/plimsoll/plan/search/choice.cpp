@@ -4,6 +4,8 @@
 #include <iterator>
 #include <optional>
 
+#include "plan/facts/estimate.h"
+#include "plan/facts/traffic.h"
 #include "plan/tree/lasting_packs.h"
 
 namespace plimsoll::plan {
@@ -11,10 +13,11 @@ namespace {
 
 constexpr double kFreeSlack = 1.02;
 
-double seconds_by(const ProgramPlan& plan, bool keep_packs, ProgramFacts& choice) {
-  double seconds = estimate_seconds(plan, choice);
+double seconds_by(const ProgramPlan& plan, Bytes arena, bool keep_packs, ProgramFacts& choice) {
+  std::vector<double> items = estimate_items(plan, choice);
+  wait_for_memory(plan, arena, choice, items);
+  double seconds = estimate_seconds(plan, items);
   if (!keep_packs) return seconds;
-  const std::vector<double> items = estimate_items(plan, choice);
   for (const int64_t pack : find_constant_packs(plan, choice.graph())) {
     seconds -= items[static_cast<size_t>(pack)];
   }
@@ -27,7 +30,8 @@ void time_again(Searched& searched, ProgramFacts& facts, ProgramFacts& choice,
                 std::span<const StatePlacement> states, const PlanOptions& options) {
   for (PlainPlan& plain : searched.plain) {
     Trials trials(facts, states, options, plain.schedule.phasing);
-    plain.point.seconds = seconds_by(trials.build(plain.schedule), false, choice);
+    plain.point.seconds =
+        seconds_by(trials.build(plain.schedule), plain.point.arena_bytes, false, choice);
     searched.candidates.push_back(
         place_candidate(plain.schedule, plain.point.what, trials, states, options));
   }
@@ -39,7 +43,8 @@ void time_again(Searched& searched, ProgramFacts& facts, ProgramFacts& choice,
     std::erase_if(left, [&](Candidate* candidate) {
       if (candidate->schedule.phasing != phasing) return false;
       const ProgramPlan plan = trials.build(candidate->schedule);
-      candidate->seconds = seconds_by(plan, candidate->schedule.keep_packs, choice);
+      candidate->seconds =
+          seconds_by(plan, candidate->arena_bytes, candidate->schedule.keep_packs, choice);
       return true;
     });
   }

@@ -13,6 +13,24 @@ std::vector<int64_t> image_padding(const ConvolutionWindow& window, const Shape&
   return window_padding(window.padding, image, size, both_dimensions(window.strides), dilation);
 }
 
+// Zeros around an image that a layer before put there are the convolution's own, where none of its
+// windows sees nothing else: the image that they were put around, with `padding` of both; or
+// `image`.
+ValueId without_borders(const LayerContext& context, const ConvolutionWindow& window, ValueId image,
+                        std::vector<int64_t>& padding) {
+  const graph::Node* maker = context.maker(image);
+  if (maker == nullptr || maker->op->name() != "zero_pad2d") return image;
+  std::vector<int64_t> both = maker->attributes.get_ints("padding");
+  const std::vector<int64_t> size = both_dimensions(window.kernel_size);
+  const std::vector<int64_t> dilation = both_dimensions(window.dilation_rate);
+  for (size_t i = 0; i < both.size(); ++i) {
+    both[i] += padding[i];
+    if (both[i] > (size[i / 2] - 1) * dilation[i / 2]) return image;
+  }
+  padding = std::move(both);
+  return maker->inputs[0];
+}
+
 }  // namespace
 
 std::string read_convolution_padding(ConfigReader& reader, int spatial, bool causal) {
@@ -48,18 +66,20 @@ void set_kernel_shape(Attributes& attributes, const Shape& kernel, int64_t input
 
 ValueId add_convolution(LayerContext& context, const ConvolutionWindow& window, ValueId image,
                         ValueId kernel, int64_t filters, int64_t groups) {
+  std::vector<int64_t> padding = image_padding(window, context.type(image).shape);
+  const bool volume = window.spatial() == 3;
+  if (!volume) image = without_borders(context, window, image, padding);
   Attributes attributes{{"filters", filters},
                         {"kernel_size", both_dimensions(window.kernel_size)},
                         {"strides", both_dimensions(window.strides)},
-                        {"padding", image_padding(window, context.type(image).shape)},
+                        {"padding", padding},
                         {"dilation_rate", both_dimensions(window.dilation_rate)},
                         {"groups", groups},
                         {"use_bias", false},
                         {"activation", "linear"}};
   const int64_t channels = channels_of(context.type(image).shape, false);
   set_kernel_shape(attributes, context.type(kernel).shape, channels / groups, filters);
-  const std::string_view op = window.spatial() == 3 ? "conv3d" : "conv2d";
-  return context.emit(op, {image, kernel}, std::move(attributes));
+  return context.emit(volume ? "conv3d" : "conv2d", {image, kernel}, std::move(attributes));
 }
 
 ValueId finish_image(LayerContext& context, const KernelOptions& options, ValueId product,
