@@ -53,6 +53,10 @@ if(PLIMSOLL_SANITIZE)
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
                       $<$<CXX_COMPILER_ID:GNU>:-Wno-return-type>)
   add_link_options(-fsanitize=${PLIMSOLL_SANITIZE})
+else()
+  # What runs once a command and is most of the program's text: a table of all that Keras names,
+  # and what is told. Made for size.
+  set(PLIMSOLL_SMALL layers report cli)
 endif()
 
 if(PLIMSOLL_FUZZ)
