@@ -310,20 +310,11 @@ class Classifier {
     const double whole = floor[floor.size() - 1] - floor[half];
     const bool in_steps = whole - late.largest_jumps < std::max(0.3 * whole, part);
     if (late.last < part || late.middle < part || in_steps || late.bend > kSlowing) return false;
-    if (was_as_high(floor, half, late.total)) return false;
     growth_.rise_bytes = late.total;
     growth_.bytes_per_minute =
         late.total / static_cast<double>(floor.size() - half) / seconds_per_bin_ * 60;
     set(CurveForm::kGrowth, std::min(growth_confidence(late, part), kLateConfidence));
     return true;
-  }
-
-  // What was as high before the half and fell by half of what it has risen since goes up and down.
-  static bool was_as_high(const std::vector<double>& floor, size_t half, double risen) {
-    const auto middle = floor.begin() + static_cast<ptrdiff_t>(half);
-    const auto highest = std::max_element(floor.begin(), middle);
-    const double lowest = *std::min_element(highest, floor.end());
-    return *highest >= floor.back() - 0.1 * risen && *highest - lowest >= 0.5 * risen;
   }
 
   double growth_confidence(const Rise& rise, double part) const {
