@@ -29,6 +29,9 @@ def sequence_cases() -> dict[str, Case]:
             SEQUENCE, lazy(L.Conv1D, 16, 3, activation="relu"), lazy(L.MaxPooling1D, 2),
             lazy(L.Conv1D, 16, 3, padding="same", activation="sigmoid"),
         ),
+        "zeros before conv1d": regress(
+            SEQUENCE, lazy(L.ZeroPadding1D, 2), lazy(L.Conv1D, 4, 3, strides=2),
+        ),
         "conv1d transpose": on(L.Conv1DTranspose, 5, 3, strides=2),
         "conv1d transpose same": on(L.Conv1DTranspose, 5, 3, strides=2, padding="same"),
         "separable conv1d": on(L.SeparableConv1D, 6, 3, depth_multiplier=2, padding="same"),
@@ -83,6 +86,13 @@ def image_cases() -> dict[str, Case]:
         ),
         "separable multiplier": on(L.SeparableConv2D, 6, 3, depth_multiplier=2, use_bias=False),
         "cropping": on(L.Cropping2D, ((1, 2), (0, 3))),
+        "zeros before a convolution": regress(
+            IMAGE, lazy(L.ZeroPadding2D, ((2, 0), (1, 2))), lazy(L.Conv2D, 5, 3, strides=2),
+            lazy(L.ZeroPadding2D, ((0, 1), (0, 1))), lazy(L.DepthwiseConv2D, 3),
+        ),
+        "zeros before a dilated one": regress(
+            IMAGE, lazy(L.ZeroPadding2D, 3), lazy(L.Conv2D, 5, 3, padding="same", dilation_rate=3),
+        ),
         "zero padding of one number": on(L.ZeroPadding2D, 2),
         "up sampling": on(L.UpSampling2D, (2, 3)),
         "up sampling bilinear": on(L.UpSampling2D, (2, 3), interpolation="bilinear"),

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "toys/toy_plans.h"
 
 namespace plimsoll::plan {
@@ -20,13 +22,15 @@ output %c
 )";
 
 // A row is 256 bytes, a value of all rows 2 KiB, the weight 16 KiB.
-constexpr std::string_view kApart = R"(program predict batch=8
+constexpr std::string_view kInstances = R"(program predict batch=8
 instance %0 x
 instance %1 a
 instance %2 w
 instance %3 b
 instance %4 c
-loop L0 batch extent=8 slice=1
+)";
+
+constexpr std::string_view kApart = R"(loop L0 batch extent=8 slice=1
   feed %0
   call a (%0) -> (%1)
 end
@@ -37,13 +41,7 @@ loop L1 batch extent=8 slice=1
 end
 )";
 
-constexpr std::string_view kTogether = R"(program predict batch=8
-instance %0 x
-instance %1 a
-instance %2 w
-instance %3 b
-instance %4 c
-loop L0 batch extent=8 slice=1
+constexpr std::string_view kTogether = R"(loop L0 batch extent=8 slice=1
   feed %0
   call a (%0) -> (%1)
   call b (%1 %2) -> (%3)
@@ -62,10 +60,14 @@ class CachedCatalog : public toys::ToyCatalog {
   Bytes cached_;
 };
 
-std::vector<double> traffic_of(std::string_view text, Bytes cached, Bytes arena) {
+std::string plan_of(std::string_view loops) {
+  return std::string(kInstances) + std::string(loops.substr(loops.find("loop")));
+}
+
+std::vector<double> traffic_of(std::string_view loops, Bytes cached, Bytes arena) {
   const CachedCatalog catalog(cached);
   const graph::ProgramSet programs = toys::parse_programs(kMaps);
-  const Plan plan = toys::parse_plan(text, programs, catalog);
+  const Plan plan = toys::parse_plan(plan_of(loops), programs, catalog);
   const ProgramFacts facts(programs.programs.front(), catalog);
   return estimate_traffic(plan.programs.front(), arena, facts);
 }
@@ -103,7 +105,7 @@ TEST(Traffic, WhereNobodyKnowsOfCachesThereIsNone) {
 TEST(Traffic, AnItemTakesItsWorkOrItsTraffic) {
   const CachedCatalog catalog(18_KiB);
   const graph::ProgramSet programs = toys::parse_programs(kMaps);
-  const Plan plan = toys::parse_plan(kApart, programs, catalog);
+  const Plan plan = toys::parse_plan(plan_of(kApart), programs, catalog);
   const ProgramFacts facts(programs.programs.front(), catalog);
   std::vector<double> seconds(9, 1.0);
   wait_for_memory(plan.programs.front(), 20_KiB, facts, seconds);

@@ -77,11 +77,12 @@ std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts)
     const auto times = static_cast<double>(count_all_iterations(plan, parents, around));
     double seconds = kItemSeconds * times;
     if (const auto* call = std::get_if<Call>(&item)) {
-      if (!moves_nothing(plan, *call, facts.graph()))
+      if (!moves_nothing(plan, *call, facts.graph())) {
         seconds += chains ? find_call_cost(plan, parents, around, *call,
                                            LoopChains::at(*chains, around), facts)
                                 .seconds
                           : call_seconds(plan, parents, around, *call, facts);
+      }
     } else if (const auto* feed = std::get_if<Feed>(&item)) {
       seconds += copy(feed->target);
     } else if (const auto* encode = std::get_if<Encode>(&item)) {
