@@ -252,6 +252,9 @@ std::vector<KernelGraph> convolution_graphs(bool mixed) {
       {"odd_channels", 13, 5, 7, 3, 1, 1, 1, same, true, true},
       {"one_channel_points", 8, 1, 3, 1, 1, 1, 1, none, true, true},
       {"few_points", 6, 2, 3, 1, 1, 1, 1, none, true, false},
+      {"many_points", 27, 20, 24, 1, 1, 1, 1, none, true, false},
+      {"many_points_of_a_vector", 30, 16, 16, 1, 1, 1, 1, none, false, false},
+      {"many_odd_points", 24, 13, 71, 1, 1, 1, 1, none, true, true},
       // The last row and column are nobody's.
       {"one_channel_points_strided", 8, 1, 3, 1, 2, 1, 1, none, true, false},
       {"few_points_strided", 10, 3, 5, 1, 2, 1, 1, none, true, false},
@@ -294,6 +297,8 @@ std::vector<KernelGraph> dense_graphs(bool mixed) {
                                         {"few_units_relu", {5, 77}, 16, true, true},
                                         {"two_units", {130}, 2, false, false},
                                         {"long_rows", {9001}, 33, true, true},
+                                        {"weights_from_memory", {1031}, 1100, true, true},
+                                        {"long_weights", {40003}, 27, false, false},
                                         {"one_unit", {20000}, 1, true, false},
                                         {"one_unit_relu", {77}, 1, true, true}};
   std::vector<KernelGraph> graphs;

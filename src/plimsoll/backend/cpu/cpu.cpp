@@ -9,7 +9,7 @@ namespace {
 
 // Counts up with every change that gives other bits than before, of kernels or of their blocks.
 // Checkpoints and plans of another revision say so.
-constexpr int kRevision = 4;
+constexpr int kRevision = 5;
 
 std::string id_of(const CpuInfo& cpu) { return backend_id(fmt::format("cpu/r{}", kRevision), cpu); }
 

@@ -22,10 +22,12 @@ set(cpu_loops
     cpu/pointwise/rows.cpp
     cpu/pointwise/stretched.cpp
     cpu/product/column_sums.cpp
+    cpu/product/few_rows.cpp
     cpu/product/few_units.cpp
     cpu/product/packed_product.cpp
     cpu/product/paired_product.cpp
     cpu/product/product.cpp
+    cpu/product/small_gradient.cpp
     cpu/product/tiled_product.cpp
     cpu/product/transposed_dense.cpp
     cpu/sequence/attention_tiles.cpp

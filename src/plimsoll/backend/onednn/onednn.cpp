@@ -16,7 +16,7 @@ using graph::NodeId;
 // Counts up with every change that gives other bits than before: of our own kernels, of their
 // blocks, of what the vendor's primitives are asked for. Checkpoints and plans of another revision
 // say so.
-constexpr int kRevision = 12;
+constexpr int kRevision = 13;
 
 std::string backend_id(const CpuInfo& cpu) {
   const dnnl_version_t* version = dnnl_version();

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "backend/cpu/families.h"
+#include "backend/cpu/product/few_rows.h"
 #include "backend/cpu/product/paired_product.h"
+#include "backend/cpu/product/small_gradient.h"
 #include "base/error.h"
 #include "ops/image/conv2d.h"
 
@@ -108,6 +110,8 @@ std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, const CpuOpt
   const auto d = dense ? dense : read_point_convolution(facts);
   if (!d) return std::nullopt;
   const bool few = !d->cut() && d->units <= most_units(options.isa);
+  if (!dense && is_small_gradient(*d)) return d;
+  if (!few && is_few_rows(*d)) return d;
   if (few && (dense || !options.alone)) return std::nullopt;
   // With AVX-512 the vendor's are as fast, but for gradients to weights, those through strides, and
   // pairs of dense layers.

@@ -4,7 +4,8 @@
 // their factors to buffers of their own, and its convolutions of single points take weights in one
 // layout for one size of the image, and in another for the next. With it, these are the faster ones
 // for gradients to the kernels of single points and through their strides, and for dense layers of
-// bfloat16 in pairs (docs/design/0016, 0012).
+// bfloat16 in pairs (docs/design/0016, 0012). Small gradients to kernels of single points, and few
+// rows that meet weights from memory, have loops of their own (small_gradient.h, few_rows.h).
 //
 //   scratch  [packed rows of x, panels] a thread, [dy] where the units are cut and there is a bias,
 //            [dx without the positions between] where there are strides
@@ -17,8 +18,10 @@
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/column_sums.h"
 #include "backend/cpu/product/dense_shape.h"
+#include "backend/cpu/product/few_rows.h"
 #include "backend/cpu/product/packed_product.h"
 #include "backend/cpu/product/paired_product.h"
+#include "backend/cpu/product/small_gradient.h"
 #include "base/ceil_div.h"
 
 namespace plimsoll::backend::cpu {
@@ -228,6 +231,18 @@ class PackedDense final {
   int64_t panel_bytes_ = 0;
 };
 
+CpuKernel make_small(const DenseShape& d, const CpuOptions& options) {
+  const SmallGradient gradient(d, options);
+  const ColumnSums bias(d.rows, d.units, options.isa, options.parts);
+  return kernel_of(
+      [gradient, bias, with_bias = d.bias](const KernelCall& call) {
+        if (call.outputs[0].data != nullptr) gradient.run(call);
+        if (!with_bias || call.outputs[1].data == nullptr) return;
+        bias.run(input_floats(call, 1), output_floats(call, 1), !call.first);
+      },
+      gradient.scratch());
+}
+
 template <typename Family>
 CpuKernel make_of(const DenseShape& shape, const CpuOptions& options) {
   PackedDense<Family> dense(shape, options);
@@ -242,6 +257,8 @@ CpuKernel make_of(const DenseShape& shape, const CpuOptions& options) {
 CpuKernel make_packed_dense(const NodeFacts& facts, const CpuOptions& options) {
   const auto shape = read_packed_dense(facts, options);
   if (!shape) return {};
+  if (is_few_rows(*shape)) return make_few_rows(*shape, options);
+  if (is_small_gradient(*shape)) return make_small(*shape, options);
   return shape->bf16 ? make_of<Paired>(*shape, options) : make_of<Plain>(*shape, options);
 }
 

@@ -100,16 +100,6 @@ HeadRows head_rows(const Operand& operand, int64_t b, int64_t h) {
           operand.strides[1]};
 }
 
-// to[c][lane] = rows of `count` places; lanes after them are 0.
-void transpose_tile(const HeadRows& rows, int64_t first, int64_t count, int64_t width, float* to) {
-  for (int64_t lane = 0; lane < count; ++lane) {
-    const float* from = rows.at(first + lane);
-    for (int64_t c = 0; c < width; ++c) to[c * kTile + lane] = from[c];
-  }
-  if (count == kTile) return;
-  for (int64_t c = 0; c < width; ++c) std::fill(to + c * kTile + count, to + (c + 1) * kTile, 0.0f);
-}
-
 // One head of one sample in one call.
 class Head {
  public:
@@ -138,7 +128,7 @@ class Head {
   void forward(int64_t tile) {
     const int64_t first = tile * kTile;
     const int64_t count = std::min(kTile, queries_ - first);
-    transpose_tile(q_, first, count, facts_.width, at_.lanes_a);
+    facts_.run.transpose(q_.at(first), q_.step, count, facts_.width, at_.lanes_a);
     const QueryStats stats = at_.query_stats();
     std::fill_n(stats.most, kTile, std::numeric_limits<float>::lowest());
     std::fill_n(stats.rest, kTile, -1.0f);  // not even a largest one
@@ -178,16 +168,16 @@ class Head {
   void query_gradient(int64_t tile) {
     const int64_t first = tile * kTile;
     const int64_t count = std::min(kTile, queries_ - first);
-    transpose_tile(q_, first, count, facts_.width, at_.lanes_a);
-    transpose_tile(dout_, first, count, facts_.values, at_.lanes_b);
+    facts_.run.transpose(q_.at(first), q_.step, count, facts_.width, at_.lanes_a);
+    facts_.run.transpose(dout_.at(first), dout_.step, count, facts_.values, at_.lanes_b);
     load_stats(first, count);
     bool add = false;
     for (int64_t key = 0; key < keys_; key += kTile) {
       const int64_t rows = std::min(kTile, keys_ - key);
       if (hidden(first, count, key)) break;
       const ScoreTile scores = multiply_scores(k_, key, rows, first, count, true);
-      facts_.multiply({rows, facts_.values, kTile, v_.at(key), v_.step, 1, at_.lanes_b, kTile,
-                       at_.gradient, kTile, false});
+      facts_.multiply({rows, facts_.values, scores.lanes, v_.at(key), v_.step, 1, at_.lanes_b,
+                       kTile, at_.gradient, kTile, false});
       facts_.run.gradient_of_queries(scores, at_.query_stats(), at_.gradient);
       facts_.multiply({count, rows, facts_.width, at_.gradient, 1, kTile, k_.at(key), k_.step,
                        at_.sums_a, facts_.width, add});
@@ -199,16 +189,16 @@ class Head {
   void key_gradient(int64_t tile) {
     const int64_t first = tile * kTile;
     const int64_t count = std::min(kTile, keys_ - first);
-    transpose_tile(k_, first, count, facts_.width, at_.lanes_a);
-    transpose_tile(v_, first, count, facts_.values, at_.lanes_b);
+    facts_.run.transpose(k_.at(first), k_.step, count, facts_.width, at_.lanes_a);
+    facts_.run.transpose(v_.at(first), v_.step, count, facts_.values, at_.lanes_b);
     bool add = false;
     for (int64_t query = 0; query < queries_; query += kTile) {
       const int64_t rows = std::min(kTile, queries_ - query);
       if (hidden(query, rows, first)) continue;
       load_stats(query, rows);
       const ScoreTile scores = multiply_scores(q_, query, rows, first, count, false);
-      facts_.multiply({rows, facts_.values, kTile, dout_.at(query), dout_.step, 1, at_.lanes_b,
-                       kTile, at_.gradient, kTile, false});
+      facts_.multiply({rows, facts_.values, scores.lanes, dout_.at(query), dout_.step, 1,
+                       at_.lanes_b, kTile, at_.gradient, kTile, false});
       facts_.run.gradient_of_keys(scores, at_.query_stats(), at_.gradient);
       facts_.multiply({count, rows, facts_.width, at_.gradient, 1, kTile, q_.at(query), q_.step,
                        at_.sums_a, facts_.width, add});
@@ -239,10 +229,11 @@ class Head {
   // The tile's products: rows of `rows_of` from `row` against the transposed lanes.
   ScoreTile multiply_scores(const HeadRows& rows_of, int64_t row, int64_t rows, int64_t lane,
                             int64_t lanes, bool lanes_are_queries) {
-    facts_.multiply({rows, facts_.width, kTile, rows_of.at(row), rows_of.step, 1, at_.lanes_a,
-                     kTile, at_.scores, kTile, false});
     ScoreTile tile;
     tile.rows = rows;
+    tile.lanes = lanes_of_places(lanes);
+    facts_.multiply({rows, facts_.width, tile.lanes, rows_of.at(row), rows_of.step, 1, at_.lanes_a,
+                     kTile, at_.scores, kTile, false});
     tile.scale = facts_.scale;
     tile.masked_score = -0.7f * std::numeric_limits<float>::max();
     tile.scores = at_.scores;

@@ -14,9 +14,12 @@
 namespace plimsoll::backend::cpu {
 
 inline constexpr int64_t kTile = 64;
+// Lanes of a tile that so many places take, in whole lines of memory.
+constexpr int64_t lanes_of_places(int64_t count) { return (count + 15) / 16 * 16; }
 
 struct ScoreTile {
   int64_t rows = 0;
+  int64_t lanes = kTile;  // those in use, in whole lines
   float scale = 1;
   float masked_score = 0;
   const uint8_t* seen = nullptr;   // (rows, kTile); null: every pair counts
@@ -37,6 +40,10 @@ struct QueryStats {
 };
 
 struct AttentionFunctions {
+  // to[c · kTile + lane] = rows[lane · step + c] for `count` rows; lanes after them are 0, to the
+  // end of a line.
+  void (*transpose)(const float* rows, int64_t step, int64_t count, int64_t width,
+                    float* to) = nullptr;
   // Merges a tile of keys into the stats; scores become exp(score − largest), dropped out, and 0
   // for the key of the largest.
   void (*merge)(const ScoreTile&, const QueryStats&) = nullptr;

@@ -1,6 +1,28 @@
 // Loops of attention_tiles.cpp; see for_each_isa.h and attention.h.
 
 #include "backend/cpu/simd/functions_inl.h"
+#include "backend/cpu/simd/transpose_inl.h"
+
+void transpose_rows(const float* rows, int64_t step, int64_t count, int64_t width, float* to) {
+  int64_t lane = 0;
+#if PLIMSOLL_LANES >= 8
+  for (; lane + kLanes <= count; lane += kLanes) {
+    const float* from = rows + lane * step;
+    int64_t c = 0;
+    for (; c + kLanes <= width; c += kLanes) {
+      transpose_tile(from + c, step, kLanes, to + c * kTile + lane, kTile);
+    }
+    for (; c < width; ++c) {
+      for (int i = 0; i < kLanes; ++i) to[c * kTile + lane + i] = from[i * step + c];
+    }
+  }
+#endif
+  const int64_t lanes = lanes_of_places(count);
+  for (; lane < lanes; ++lane) {
+    const float* from = rows + lane * step;
+    for (int64_t c = 0; c < width; ++c) to[c * kTile + lane] = lane < count ? from[c] : 0.0f;
+  }
+}
 
 inline Floats score_at(const ScoreTile& t, int64_t at) {
   const Floats score = load(t.scores + at) * t.scale;
@@ -9,7 +31,7 @@ inline Floats score_at(const ScoreTile& t, int64_t at) {
 }
 
 void merge_scores(const ScoreTile& t, const QueryStats& stats) {
-  for (int64_t lane = 0; lane < kTile; lane += kLanes) {
+  for (int64_t lane = 0; lane < t.lanes; lane += kLanes) {
     const Floats before = load(stats.most + lane);
     Floats most = before;
     for (int64_t row = 0; row < t.rows; ++row) {
@@ -65,7 +87,7 @@ inline Floats stat_at(const float* stats, int64_t row, int64_t lane) {
 template <bool kLaneStats>
 inline void score_gradient(const ScoreTile& t, const QueryStats& stats, float* gradient) {
   for (int64_t row = 0; row < t.rows; ++row) {
-    for (int64_t lane = 0; lane < kTile; lane += kLanes) {
+    for (int64_t lane = 0; lane < t.lanes; lane += kLanes) {
       const int64_t at = row * kTile + lane;
       const Floats score = score_at(t, at);
       const Floats p = exp_negative(score - stat_at<kLaneStats>(stats.most, row, lane)) *

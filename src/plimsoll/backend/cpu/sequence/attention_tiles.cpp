@@ -6,9 +6,13 @@
 namespace plimsoll::backend::cpu {
 
 AttentionFunctions pick_attention(Isa isa) {
-  return {PLIMSOLL_PICK(isa, merge_scores),     PLIMSOLL_PICK(isa, rescale_rows),
-          PLIMSOLL_PICK(isa, divide_row),       PLIMSOLL_PICK(isa, gradient_of_queries),
-          PLIMSOLL_PICK(isa, gradient_of_keys), PLIMSOLL_PICK(isa, dot_row)};
+  return {PLIMSOLL_PICK(isa, transpose_rows),
+          PLIMSOLL_PICK(isa, merge_scores),
+          PLIMSOLL_PICK(isa, rescale_rows),
+          PLIMSOLL_PICK(isa, divide_row),
+          PLIMSOLL_PICK(isa, gradient_of_queries),
+          PLIMSOLL_PICK(isa, gradient_of_keys),
+          PLIMSOLL_PICK(isa, dot_row)};
 }
 
 }  // namespace plimsoll::backend::cpu
