@@ -23,6 +23,10 @@ def ip(*words: str) -> None:
         raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")
 
 
+def bits_of(rate: str) -> float:
+    return float(rate.replace("gbit", "e9").replace("mbit", "e6"))
+
+
 class Hosts:
     def __init__(self, folder: Path, count: int) -> None:
         self.count, self.stem = count, f"plimsoll-{os.getpid()}"
@@ -37,8 +41,7 @@ class Hosts:
 
     def make_delayed(self, rate: str, seconds: float) -> None:
         devices = [f"way{os.getpid()}-{number}" for number in range(1, self.count + 1)]
-        bits = float(rate.replace("gbit", "e9").replace("mbit", "e6"))
-        words = [sys.executable, str(RELAY), str(bits), str(seconds), *devices]
+        words = [sys.executable, str(RELAY), str(bits_of(rate)), str(seconds), *devices]
         self.relay = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE, text=True)  # fmt: skip
         if self.relay.stdout.readline() != "\n":  # type: ignore[union-attr]
@@ -70,8 +73,11 @@ class Hosts:
            "netns", self.bridge)  # fmt: skip
         ip("-n", self.bridge, "link", "set", port, "master", "bridge0", "up")
         self.address(name, number)
+        # What goes at once is small beside what is exchanged, and no less than a packet of 64 KiB or
+        # what passes from tick to tick.
+        burst = max(1 << 17, int(bits_of(rate) / 8 * 0.004))
         shaped = ["tc", "-n", name, "qdisc", "add", "dev", "wire", "root", "tbf", "rate", rate,
-                  "burst", "1mb", "latency", "50ms"]  # fmt: skip
+                  "burst", f"{burst}b", "latency", "50ms"]  # fmt: skip
         done = subprocess.run(shaped, capture_output=True, text=True)
         if done.returncode != 0:
             raise OSError(f"tc: {done.stderr.strip()}")

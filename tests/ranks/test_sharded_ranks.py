@@ -205,6 +205,47 @@ def test_how_long_a_network_takes(job: WideJob) -> None:
     assert "exchanged_bytes_per_step" not in job.plan()
 
 
+def test_up_to_4096_ranks(job: WideJob) -> None:
+    """Each with as many samples as one of four: a step of four is that of the plan."""
+    for stage in (0, 1, 3):
+        planned = job.plan("--ranks", 4, "--network", "10Gbit/s,30us", "--shard", stage)
+        scaling = {each["ranks"]: each for each in planned["scaling"]}
+        assert list(scaling) == [2**n for n in range(13)]
+        assert scaling[4]["batch"] == job.batch
+        assert scaling[4]["waited_seconds_per_step"] == planned["waited_seconds_per_step"]
+        assert scaling[4]["seconds_per_step"] == pytest.approx(
+            planned["seconds_per_step"] + planned["waited_seconds_per_step"], rel=1e-6)  # fmt: skip
+        assert scaling[1]["waited_seconds_per_step"] == 0
+        efficiency = [each["efficiency"] for each in planned["scaling"]]
+        assert efficiency == sorted(efficiency, reverse=True) and efficiency[0] == 1
+        # What two send is what a plan for two tells, whose kernels have twice the samples.
+        two = job.plan("--ranks", 2, "--network", "10Gbit/s,30us", "--shard", stage)
+        ratio = scaling[2]["waited_seconds_per_step"] / two["waited_seconds_per_step"]
+        assert 0.8 < ratio < 1.4
+
+
+def test_ranks_that_are_not_equally_fast(job: WideJob) -> None:
+    """The largest of n numbers from a normal distribution, on average: tables of order statistics
+    (Harter, 1961)."""
+    equal = job.plan("--ranks", 4, "--network", "10Gbit/s,30us")
+    spread = job.plan("--ranks", 4, "--network", "10Gbit/s,30us,10%")
+    largest = {2: 0.56419, 4: 1.02938, 8: 1.42360, 64: 2.3437, 1024: 3.2482}
+    one = equal["scaling"][0]["seconds_per_step"]
+    for before, after in zip(equal["scaling"], spread["scaling"]):
+        longer = (after["seconds_per_step"] - before["seconds_per_step"]) / one
+        if after["ranks"] in largest:
+            assert longer == pytest.approx(0.1 * largest[after["ranks"]], rel=1e-3)
+    assert spread["efficiency"] < equal["efficiency"]
+    assert spread["slowest_share"] == pytest.approx(0.102938, rel=1e-3)
+    assert equal["slowest_share"] is None
+    words = job.command("--ranks", 4, "--network", "10Gbit/s,30us,10%")
+    words.remove("--json")
+    words[words.index("fit")] = "plan"
+    said = subprocess.run(words, capture_output=True, text=True, timeout=120).stdout
+    assert "the slowest rank computes 10 % longer" in said
+    assert "4,096" in said
+
+
 def test_each_rank_takes_less(plimsoll: Path, tmp_path: Path) -> None:
     job = WideJob(plimsoll, tmp_path, units=1331)
     slots = 2 * 4 * (67 * 1331 + 1331 * 1329 + 1329 * 3)
@@ -369,7 +410,12 @@ def test_stages_and_ranks_that_there_are_not(job: WideJob) -> None:
         (["--ranks", 2, "--output", output], "--output: expected none beside --ranks"),
         (["--network", "1Gbit/s,30us"], "--network: expected --ranks beside it"),
         (["--ranks", 2, "--network", "1Gbit/s"], "--network: expected a rate and the time"),
-        (["--ranks", 2, "--network", "fast,30us"], 'as in 10Gbit/s,30us, received "fast,30us"'),
+        (["--ranks", 2, "--network", "fast,30us"], '10Gbit/s,30us,5%; received "fast,30us"'),
+        (["--ranks", 2, "--network", "1Gbit/s,1us,5"], 'received "1Gbit/s,1us,5"'),
+        (["--ranks", 2, "--network", "1Gbit/s,infs"], 'received "1Gbit/s,infs"'),
+        (["--ranks", 2, "--network", "1Gbit/s,1us,"], 'received "1Gbit/s,1us,"'),
+        (["--ranks", 2, "--network", "1Gbit/s,1us,100%"], 'received "1Gbit/s,1us,100%"'),
+        (["--ranks", 2, "--network", "1Gbit/s,1us,5%,1"], 'received "1Gbit/s,1us,5%,1"'),
     ]
     for more, said in refused:
         words = job.command(*more)

@@ -178,9 +178,10 @@ Command add_plan(CLI::App& app, const TypedCommand& typed) {
   add_shard_option(*command, options->shard);
   command
       ->add_option("--network", options->network,
-                   "What joins the ranks, as 10Gbit/s,30us: how long they exchange, and what that "
-                   "leaves of the speed of as many processes")
-      ->type_name("RATE,TIME");
+                   "What joins the ranks, as 10Gbit/s,30us, or 10Gbit/s,30us,5% where they are not "
+                   "equally fast: how long they exchange, and what that leaves of the speed of as "
+                   "many processes")
+      ->type_name("RATE,TIME[,SPREAD]");
   command->add_option("--output", options->output, "File for the chosen plan as text")
       ->type_name("FILE");
   command->add_option("--html", options->html, "Write a page there")->type_name("FILE");

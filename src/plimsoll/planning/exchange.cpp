@@ -1,6 +1,8 @@
 #include "planning/exchange.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <variant>
 #include <vector>
 
@@ -17,10 +19,10 @@ double seconds_of(const graph::Exchanged& sent, const Network& network) {
          static_cast<double>(sent.bytes) / network.bytes_per_second;
 }
 
+// What one rank computes and waits in a step, `items`: seconds of the plan's.
 double find_waited(const graph::Program& program, const plan::ProgramPlan& plan,
-                   const graph::KernelCatalog& catalog, const PlanRequest& request) {
-  plan::ProgramFacts facts(program, catalog);
-  const std::vector<double> items = plan::estimate_items(plan, facts);
+                   const std::vector<double>& items, const ops::RankCounts& ranks,
+                   const Network& network) {
   double step = 0;    // what was computed and waited so far
   double wire = 0;    // when what was begun is over
   double waited = 0;  // of the step
@@ -33,8 +35,8 @@ double find_waited(const graph::Program& program, const plan::ProgramPlan& plan,
     if (call != nullptr && program.graph.node(call->node).op->traits().exchanges) {
       wait();
       const graph::Exchanged sent =
-          ops::exchanged_by(program.graph, call->node, request.ranks.count, program.batch);
-      wire = step + seconds_of(sent, *request.network);
+          ops::exchanged_by(program.graph, call->node, ranks, program.batch);
+      wire = step + seconds_of(sent, network);
       if (!ops::goes_on_beside(program.graph.node(call->node))) wait();
     }
     step += items[static_cast<size_t>(number)];
@@ -42,15 +44,53 @@ double find_waited(const graph::Program& program, const plan::ProgramPlan& plan,
   return waited;
 }
 
+// Of ranks with as many samples each as one of these, up to 4,096.
+std::vector<report::RankScale> find_scaling(const graph::Program& program,
+                                            const plan::ProgramPlan& plan,
+                                            const std::vector<double>& items,
+                                            const PlanRequest& request) {
+  const double alone = plan::estimate_seconds(plan, items);
+  const Network& network = *request.network;
+  std::vector<report::RankScale> scaling;
+  for (int64_t count = 1; count <= graph::kMostLanes; count *= 2) {
+    report::RankScale scale{.ranks = count, .batch = count * program.batch};
+    if (count > 1) {
+      scale.waited = find_waited(program, plan, items, {request.ranks.count, count}, network);
+    }
+    scale.seconds = alone * (1 + network.spread * slowest_of(count)) + scale.waited;
+    scale.efficiency = alone / scale.seconds;
+    scaling.push_back(scale);
+  }
+  return scaling;
+}
+
 }  // namespace
+
+double slowest_of(int64_t ranks) {
+  // ∫₀^∞ 1 − Φ(x)ⁿ − Φ(−x)ⁿ dx; beyond 8 nothing of it is left for 4,096.
+  constexpr double kMost = 8, kStep = 1.0 / 512;
+  const auto n = static_cast<double>(ranks);
+  double sum = 0;
+  for (double x = kStep / 2; x < kMost; x += kStep) {
+    const double above = std::erfc(x / std::numbers::sqrt2) / 2;
+    sum += 1 - std::pow(1 - above, n) - std::pow(above, n);
+  }
+  return sum * kStep;
+}
 
 report::RankExchange exchange_of(const graph::Program& program, const plan::ProgramPlan* plan,
                                  const graph::KernelCatalog& catalog, const PlanRequest& request) {
-  const graph::Exchanged all = ops::exchanged_by(program.graph, request.ranks.count, program.batch);
+  const ops::RankCounts ranks{request.ranks.count, request.ranks.count};
+  const graph::Exchanged all = ops::exchanged_by(program.graph, ranks, program.batch);
   report::RankExchange exchange{Bytes(all.bytes), all.messages};
   if (!request.network) return exchange;
   exchange.seconds = seconds_of(all, *request.network);
-  if (plan != nullptr) exchange.waited = find_waited(program, *plan, catalog, request);
+  if (plan == nullptr) return exchange;
+  plan::ProgramFacts facts(program, catalog);
+  const std::vector<double> items = plan::estimate_items(*plan, facts);
+  exchange.scaling = find_scaling(program, *plan, items, request);
+  exchange.waited = find_waited(program, *plan, items, ranks, *request.network);
+  exchange.slowest = request.network->spread * slowest_of(ranks.counted);
   return exchange;
 }
 

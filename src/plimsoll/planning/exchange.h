@@ -4,7 +4,9 @@
 //
 // A message takes its bytes at the network's rate, and each that waits for the one before takes the
 // way. Exchanges go one after another; one that is begun goes on beside what is computed until the
-// next one, or until it is needed. Ranks are taken to be equally fast.
+// next one, or until it is needed. Ranks are equally fast, or their times are normally distributed
+// with the spread that was named: a rank that is slower is so all the step long, and the others
+// wait for the slowest once.
 
 #include "graph/kernel_catalog.h"
 #include "graph/program.h"
@@ -13,6 +15,9 @@
 #include "report/plan_summary.h"
 
 namespace plimsoll::planning {
+
+// Of so many numbers from a normal distribution of mean 0 and deviation 1, the largest on average.
+double slowest_of(int64_t ranks);
 
 // `plan`: of the program; null where none fits, and then nothing is said of what is waited.
 report::RankExchange exchange_of(const graph::Program& program, const plan::ProgramPlan* plan,

@@ -32,10 +32,12 @@ enum class SpillUse : uint8_t {
 // What a second of the time for planning is counted as, on any machine.
 inline constexpr int64_t kPlanStepsPerSecond = 100'000;
 
-// What joins ranks: bytes in a second each way, and how long a message is on its way.
+// What joins ranks: bytes in a second each way, and how long a message is on its way; and the
+// standard deviation of how long ranks compute, as a share of it.
 struct Network {
   double bytes_per_second = 0;
   double seconds = 0;
+  double spread = 0;
   friend bool operator==(const Network&, const Network&) = default;
 };
 

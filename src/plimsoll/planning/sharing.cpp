@@ -93,9 +93,9 @@ void fill_efficiency(const layers::Model& model, const layers::CompileOptions& c
   request.remedies = false;
   const PlannedRun alone = plan_run(model, compile, batches, request);
   report::RankExchange& exchange = *run.summary.exchange;
-  exchange.efficiency =
-      alone.summary.seconds_per_step /
-      (static_cast<double>(ranks) * (run.summary.seconds_per_step + exchange.waited));
+  exchange.efficiency = alone.summary.seconds_per_step /
+                        (static_cast<double>(ranks) *
+                         (run.summary.seconds_per_step * (1 + exchange.slowest) + exchange.waited));
 }
 
 PlannedRun plan_stage(const layers::Model& model, const layers::CompileOptions& compile,

@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 #include <link.h>
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,12 +92,17 @@ const MpiFunctions& load_shim(const Launcher& launcher) {
 class BackOff {
  public:
   void wait() {
-    if (++looks_ < kFreeLooks) return;
+    if (++looks_ < kFreeLooks) {
+      // Where more ranks than processors wait on one machine, one of them has what is waited for.
+      if (looks_ > kBusyLooks) sched_yield();
+      return;
+    }
     const timespec pause{0, std::min(kMostNanoseconds, (looks_ - kFreeLooks + 1) * 1000)};
     nanosleep(&pause, nullptr);
   }
 
  private:
+  static constexpr int64_t kBusyLooks = 50;
   static constexpr int64_t kFreeLooks = 2000;
   static constexpr int64_t kMostNanoseconds = 200'000;
   int64_t looks_ = 0;
@@ -214,6 +220,7 @@ class MpiRanks final : public JoinedRanks {
         at_ += kMostBytes;
         if (at_ >= std::max(swap_.out.size(), swap_.in.size())) return true;
         begin_piece();
+        back_off = BackOff();
         continue;
       }
       if (!wait) return !why_.empty();

@@ -101,6 +101,15 @@ std::string to_json(const PlanSummary& summary) {
         exchange.seconds > 0 ? Json(exchange.seconds) : Json(nullptr);
     json["waited_seconds_per_step"] = exchange.seconds > 0 ? Json(exchange.waited) : Json(nullptr);
     json["efficiency"] = exchange.efficiency > 0 ? Json(exchange.efficiency) : Json(nullptr);
+    json["slowest_share"] = exchange.slowest > 0 ? Json(exchange.slowest) : Json(nullptr);
+    json["scaling"] = exchange.scaling.empty() ? Json(nullptr) : Json::array();
+    for (const RankScale& scale : exchange.scaling) {
+      json["scaling"].push_back({{"ranks", scale.ranks},
+                                 {"batch", scale.batch},
+                                 {"seconds_per_step", scale.seconds},
+                                 {"waited_seconds_per_step", scale.waited},
+                                 {"efficiency", scale.efficiency}});
+    }
   }
   json["lower_bound_bytes"] = summary.lower_bound.count();
   json["lower_bound_spill_bytes"] = optional_bytes(summary.lower_bound_with_spill);

@@ -68,7 +68,15 @@ struct Refusal {
   int longer_search = 0;  // seconds of --plan-time that might find a plan; 0: no longer one would
 };
 
-// The answer for one run, as it is printed.
+// A step of so many ranks, each with as many samples as the one that was planned.
+struct RankScale {
+  int64_t ranks = 1;
+  int64_t batch = 0;
+  double seconds = 0;     // of a step
+  double waited = 0;      // of it, while bytes are exchanged and nothing is computed
+  double efficiency = 1;  // of what as many compute that exchange nothing and are equally fast
+};
+
 // What one of several ranks sends in a training step.
 struct RankExchange {
   Bytes bytes;
@@ -77,8 +85,11 @@ struct RankExchange {
   double waited = 0;   // of that, while nothing is computed
   // Samples in a second, against that many times those of one process; 0: not asked for.
   double efficiency = 0;
+  double slowest = 0;  // how much longer the slowest rank computes, as a share; 0: all are equal
+  std::vector<RankScale> scaling{};  // empty: no network was named
 };
 
+// The answer for one run, as it is printed.
 struct PlanSummary {
   std::string model;
   int64_t batch = 0;

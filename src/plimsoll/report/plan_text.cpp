@@ -78,6 +78,9 @@ std::string exchange_line(const RankExchange& exchange) {
     text += fmt::format(", which takes {}, {} of it while nothing is computed",
                         format_seconds(exchange.seconds), format_seconds(exchange.waited));
   }
+  if (exchange.slowest > 0) {
+    text += fmt::format("; the slowest rank computes {:.0f} % longer", 100 * exchange.slowest);
+  }
   if (exchange.efficiency > 0) {
     text += fmt::format("; together {:.0f} % of as many processes by themselves",
                         100 * exchange.efficiency);
@@ -263,6 +266,21 @@ std::string points_table(const char* title, const std::vector<plan::FrontierPoin
   for (const plan::FrontierPoint& point : points) {
     table.add({in_unit(round_up_to_unit(point.arena_bytes, size), size),
                in_unit(point.seconds, time), point.what});
+  }
+  return "\n" + table.print();
+}
+
+std::string scaling_table(const PlanSummary& summary) {
+  if (!summary.exchange || summary.exchange->scaling.empty()) return "";
+  const std::vector<RankScale>& scaling = summary.exchange->scaling;
+  double longest = 0;
+  for (const RankScale& scale : scaling) longest = std::max(longest, scale.seconds);
+  const Unit time = time_unit(longest);
+  Table table({"ranks, each as this one", "batch", with_unit("step, ", time),
+               with_unit("exchange, ", time), "of as many that exchange nothing"});
+  for (const RankScale& scale : scaling) {
+    table.add({format_count(scale.ranks), format_count(scale.batch), in_unit(scale.seconds, time),
+               in_unit(scale.waited, time), fmt::format("{:.0f} %", 100 * scale.efficiency)});
   }
   return "\n" + table.print();
 }
@@ -495,6 +513,7 @@ std::string to_text(const PlanSummary& summary, bool with_frontier, const Spelli
       fits ? to_head(summary) : to_refusal(summary, spell) + "\n" + about_model(summary);
   if (fits) text += parts_table(summary);
   text += limits_table(summary);
+  if (fits) text += scaling_table(summary);
   if (with_frontier) {
     text += points_table("limit, ", summary.frontier);
     text += points_table("for comparison, ", summary.plain);

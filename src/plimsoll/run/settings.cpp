@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <span>
 #include <string_view>
 
@@ -48,6 +49,7 @@ constexpr std::array<NetworkUnit, 6> kRates = {{{"Gbit/s", 1e9 / 8},
                                                 {"GB/s", 1e9},
                                                 {"MB/s", 1e6}}};
 constexpr std::array<NetworkUnit, 3> kTimes = {{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
+constexpr std::array<NetworkUnit, 1> kShares = {{{"%", 0.01}}};
 
 // A positive number with one of the units; 0: it is none.
 double read_amount(std::string_view text, std::span<const NetworkUnit> units) {
@@ -57,7 +59,8 @@ double read_amount(std::string_view text, std::span<const NetworkUnit> units) {
     double number = 0;
     const char* const last = digits.data() + digits.size();
     const auto [end, error] = std::from_chars(digits.data(), last, number);
-    if (error == std::errc() && end == last && number > 0) return number * unit.factor;
+    if (error == std::errc() && end == last && number > 0 && std::isfinite(number))
+      return number * unit.factor;
   }
   return 0;
 }
@@ -115,16 +118,26 @@ std::optional<int> parse_shard(const std::string& option, const std::string& tex
 }
 
 planning::Network parse_network(const std::string& option, const std::string& text) {
-  const std::string_view all = text;
-  const size_t comma = std::min(all.find(','), all.size());
-  const std::string_view way = comma < all.size() ? all.substr(comma + 1) : std::string_view();
-  const planning::Network network{read_amount(all.substr(0, comma), kRates),
-                                  read_amount(way, kTimes)};
-  if (network.bytes_per_second > 0 && network.seconds > 0) return network;
+  auto part = [rest = std::string_view(text)]() mutable {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view first = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    return first;
+  };
+  planning::Network network;
+  network.bytes_per_second = read_amount(part(), kRates);
+  network.seconds = read_amount(part(), kTimes);
+  const std::string_view spread = part();
+  network.spread = read_amount(spread, kShares);
+  const bool is_spread = network.spread > 0 && network.spread < 1;
+  if (network.bytes_per_second > 0 && network.seconds > 0 && (spread.empty() || is_spread) &&
+      !text.ends_with(',') && std::ranges::count(text, ',') <= 2) {
+    return network;
+  }
   throw Error(ErrorKind::kConfig,
               option +
-                  ": expected a rate and the time of a message's way, as in 10Gbit/s,30us, "
-                  "received \"" +
+                  ": expected a rate and the time of a message's way, as in 10Gbit/s,30us, and "
+                  "perhaps how much ranks differ, as in 10Gbit/s,30us,5%; received \"" +
                   text + "\".");
 }
 

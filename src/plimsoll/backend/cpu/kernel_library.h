@@ -4,6 +4,8 @@
 //
 //   conv2d of 3 × 3 windows without strides, 16 channels and 7 columns or more, and its gradients;
 //   conv2d_pool of such and 2 × 2    conv/winograd.h; float32
+//   conv2d_grad_kernel of single points, of few channels and filters over many positions
+//                                    product/small_gradient.h; float32
 //   conv2d_grad_kernel of 8 channels and 12 filters or more, undivided (without AVX-512: of 3); the
 //   gradient through strided single points; without AVX-512 all of single points
 //                                    conv/kernel_grad.h, product/dense_shape.h; float32, and
@@ -14,6 +16,8 @@
 //                                    what is added; alone: conv/patches.h, conv/depthwise.h
 //   gradients of conv2d_pool, and with few channels all of it
 //                                    conv/conv_pool.h, conv/few_channels.h
+//   dense and its gradient to the source over few rows with many weights
+//                                    product/few_rows.h; float32
 //   dense, its gradients             with AVX-512 and more units than a vector has lanes what is
 //                                    added; else, or alone, product/dense_shape.h
 //   pack                             of its own layouts, or what is added

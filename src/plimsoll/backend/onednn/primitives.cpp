@@ -157,11 +157,15 @@ std::vector<PrimitiveUse> PrimitiveLibrary::primitives(const Graph& graph, NodeI
   for (int64_t count : samples) {
     if (axis >= 0) extents[static_cast<size_t>(axis)] = count;
     add_primitives(graph, node, batch, extents, uses);
-    if (!cut) continue;
-    const auto a = static_cast<size_t>(graph::find_axis(axes, graph::kRowsAxis));
-    std::vector<int64_t> tail = extents;
-    tail[a] = axes[a].extent.count % extents[a];
-    if (tail[a] != 0) add_primitives(graph, node, batch, tail, uses);
+    // What is left of rows, and of a dense layer's units.
+    for (const int tail_axis :
+         {cut ? graph::find_axis(axes, graph::kRowsAxis) : -1, graph::find_axis(axes, "units")}) {
+      if (tail_axis < 0) continue;
+      const auto a = static_cast<size_t>(tail_axis);
+      std::vector<int64_t> tail = extents;
+      tail[a] = axes[a].extent.count % extents[a];
+      if (tail[a] != 0) add_primitives(graph, node, batch, tail, uses);
+    }
   }
   // What the layout of packed weights was asked of stays in the vendor's cache.
   if (cut && !uses.empty()) {

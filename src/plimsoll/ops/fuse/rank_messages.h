@@ -32,11 +32,17 @@ graph::Graph join_rank_sums(const graph::Graph& graph, const graph::OpRegistry& 
 // exchanged, and in which order, is the same.
 graph::Graph split_rank_sums(const graph::Graph& graph, const graph::OpRegistry& registry);
 
+// For how many ranks a program was made, and as how many its exchanges are counted.
+struct RankCounts {
+  int64_t program = 1;
+  int64_t counted = 1;
+};
+
 // What the exchanges of a program send; `batch`: samples of a rank.
-graph::Exchanged exchanged_by(const graph::Graph& graph, int64_t ranks, int64_t batch);
+graph::Exchanged exchanged_by(const graph::Graph& graph, const RankCounts& ranks, int64_t batch);
 // What one of its nodes sends; nothing where it only waits.
-graph::Exchanged exchanged_by(const graph::Graph& graph, graph::NodeId node, int64_t ranks,
-                              int64_t batch);
+graph::Exchanged exchanged_by(const graph::Graph& graph, graph::NodeId node,
+                              const RankCounts& ranks, int64_t batch);
 // Whether a node begins what goes on beside those after it, until the next exchange.
 bool goes_on_beside(const graph::Node& node);
 

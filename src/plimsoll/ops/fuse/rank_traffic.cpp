@@ -35,29 +35,33 @@ Exchanged sum(const Node& node, const std::vector<ValueType>& inputs, int64_t ra
 
 }  // namespace
 
-Exchanged exchanged_by(const graph::Graph& graph, graph::NodeId id, int64_t ranks, int64_t batch) {
+Exchanged exchanged_by(const graph::Graph& graph, graph::NodeId id, const RankCounts& ranks,
+                       int64_t batch) {
   const Node& node = graph.node(id);
   const std::vector<ValueType> inputs = input_types(graph, id);
   const std::string_view op = node.op->name();
   if (op == "rank_sum" || op == "rank_sums" || op == "rank_sum_begin") {
-    return sum(node, inputs, ranks);
+    return sum(node, inputs, ranks.counted);
   }
   if (op == "rank_scatter") {
-    const int64_t bytes = ranks * bytes_of(output_types(graph, id)[0], 1);
-    return by_halves(bytes, ranks, ceil_div(bytes, graph::kScatteredBytes));
+    const int64_t bytes = ranks.program * bytes_of(output_types(graph, id)[0], 1);
+    return by_halves(bytes, ranks.counted, ceil_div(bytes, graph::kScatteredBytes));
   }
-  if (op == "rank_whole") return by_halves(ranks * bytes_of(inputs[0], 1), ranks, 1);
+  if (op == "rank_whole") {
+    return by_halves(ranks.program * bytes_of(inputs[0], 1), ranks.counted, 1);
+  }
+  const int64_t levels = levels_of(ranks.counted);
   if (op == "rank_gather") {
-    return {levels_of(ranks), (ranks - 1) * bytes_of(inputs[0], batch), levels_of(ranks)};
+    return {levels, (ranks.counted - 1) * bytes_of(inputs[0], batch), levels};
   }
   // From rank to rank, and from the last one to all.
-  if (op == "rank_squares") return {2, 2 * int64_t{sizeof(double)}, ranks - 1 + levels_of(ranks)};
+  if (op == "rank_squares") return {2, 2 * int64_t{sizeof(double)}, ranks.counted - 1 + levels};
   return {};
 }
 
 bool goes_on_beside(const Node& node) { return node.op->name() == "rank_sum_begin"; }
 
-Exchanged exchanged_by(const graph::Graph& graph, int64_t ranks, int64_t batch) {
+Exchanged exchanged_by(const graph::Graph& graph, const RankCounts& ranks, int64_t batch) {
   Exchanged all;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     all += exchanged_by(graph, graph::NodeId(n), ranks, batch);

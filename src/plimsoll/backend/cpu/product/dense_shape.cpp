@@ -107,11 +107,13 @@ std::optional<DenseShape> read_point_convolution(const NodeFacts& facts) {
 
 std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, const CpuOptions& options) {
   const auto dense = read_dense_shape(facts);
-  const auto d = dense ? dense : read_point_convolution(facts);
+  auto d = dense ? dense : read_point_convolution(facts);
   if (!d) return std::nullopt;
   const bool few = !d->cut() && d->units <= most_units(options.isa);
-  if (!dense && is_small_gradient(*d)) return d;
-  if (!few && is_few_rows(*d)) return d;
+  const bool vectors = kHasVariants || options.isa != Isa::kAvx512 || options.alone;
+  if (vectors && !dense && is_small_gradient(*d)) d->loops = DenseLoops::kSmallGradient;
+  if (vectors && !few && is_few_rows(*d)) d->loops = DenseLoops::kFewRows;
+  if (d->loops != DenseLoops::kPacked) return d;
   if (few && (dense || !options.alone)) return std::nullopt;
   // With AVX-512 the vendor's are as fast, but for gradients to weights, those through strides, and
   // pairs of dense layers.

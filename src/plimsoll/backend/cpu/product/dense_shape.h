@@ -12,6 +12,8 @@
 namespace plimsoll::backend::cpu {
 
 enum class DenseKind { kForward, kGradInput, kGradKernel };
+// Which loops compute it: of packed panels, few_rows.h, small_gradient.h.
+enum class DenseLoops { kPacked, kFewRows, kSmallGradient };
 
 // Where the positions of a convolution with strides lie in its source.
 struct SpreadPositions {
@@ -31,6 +33,7 @@ struct DenseShape {
   bool relu = false;
   bool bf16 = false;                           // factors are bfloat16: so are y and dx, not dw
   std::optional<SpreadPositions> spread = {};  // of dx; none: the positions of dy
+  DenseLoops loops = DenseLoops::kPacked;
   bool cut() const { return units < all_units; }
 };
 
@@ -45,7 +48,7 @@ std::optional<DenseShape> read_dense_shape(const NodeFacts& facts);
 // layer over all positions; with strides the gradient to an image alone. nullopt: anything else,
 // and packed weights.
 std::optional<DenseShape> read_point_convolution(const NodeFacts& facts);
-// The shape of either that packed_dense computes.
+// The shape of either that packed_dense computes, and by which loops.
 std::optional<DenseShape> read_packed_dense(const NodeFacts& facts, const CpuOptions& options);
 
 }  // namespace plimsoll::backend::cpu

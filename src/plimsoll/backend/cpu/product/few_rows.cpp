@@ -80,8 +80,8 @@ class FewRowsDense {
 }  // namespace
 
 bool is_few_rows(const DenseShape& d) {
-  return d.kind != DenseKind::kGradKernel && !d.bf16 && !d.spread && d.rows <= kMostRows &&
-         d.inner * d.units >= kLeastWeights;
+  return d.kind != DenseKind::kGradKernel && !d.bf16 && !d.spread && d.rows >= 1 &&
+         d.rows <= kMostRows && d.inner * d.all_units >= kLeastWeights;
 }
 
 CpuKernel make_few_rows(const DenseShape& shape, const CpuOptions& options) {

@@ -1,6 +1,6 @@
 // Loops of few_rows.cpp; see for_each_isa.h and few_rows.h.
 
-#include "backend/cpu/simd/vector_walk_inl.h"
+#include "backend/cpu/simd/functions_inl.h"
 
 // Adds what kSteps rows of w from `k` on bring to one vector of columns of all rows of y.
 template <int kSteps, typename Vector>
@@ -51,16 +51,6 @@ void few_rows_forward(const FewRows& all) {
     p.y += most;
     if (p.bias != nullptr) p.bias += most;
   }
-}
-
-// The lanes of a vector, added by halves.
-inline float sum_of_lanes(Floats v) {
-  float lanes[kLanes];
-  store(lanes, v);
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-  }
-  return lanes[0];
 }
 
 // kRows rows of dy from `row` on and kInner rows of w from `i` on; the rows of w after them are

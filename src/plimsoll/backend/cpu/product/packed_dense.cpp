@@ -257,8 +257,8 @@ CpuKernel make_of(const DenseShape& shape, const CpuOptions& options) {
 CpuKernel make_packed_dense(const NodeFacts& facts, const CpuOptions& options) {
   const auto shape = read_packed_dense(facts, options);
   if (!shape) return {};
-  if (is_few_rows(*shape)) return make_few_rows(*shape, options);
-  if (is_small_gradient(*shape)) return make_small(*shape, options);
+  if (shape->loops == DenseLoops::kFewRows) return make_few_rows(*shape, options);
+  if (shape->loops == DenseLoops::kSmallGradient) return make_small(*shape, options);
   return shape->bf16 ? make_of<Paired>(*shape, options) : make_of<Plain>(*shape, options);
 }
 
