@@ -15,6 +15,8 @@ from ranks_job import MPI, MPIRUN
 
 NETWORK = "10.77.0"
 RELAY = Path(__file__).parent / "relay.py"
+SWAP = Path(__file__).parent / "swap.py"
+PORT = 5701
 
 
 def ip(*words: str) -> None:
@@ -73,7 +75,7 @@ class Hosts:
            "netns", self.bridge)  # fmt: skip
         ip("-n", self.bridge, "link", "set", port, "master", "bridge0", "up")
         self.address(name, number)
-        # What goes at once is small beside what is exchanged, and no less than a packet of 64 KiB or
+        # What goes at once is small beside what is exchanged, and no less than a packet or
         # what passes from tick to tick.
         burst = max(1 << 17, int(bits_of(rate) / 8 * 0.004))
         shaped = ["tc", "-n", name, "qdisc", "add", "dev", "wire", "root", "tbf", "rate", rate,
@@ -90,6 +92,19 @@ class Hosts:
     def cut(self, number: int) -> None:
         """Nothing reaches that host any more, and nobody is told."""
         ip("-n", self.bridge, "link", "set", f"port{number}", "nomaster")
+
+    def carries(self) -> tuple[float, float]:
+        """Bytes a second and seconds of a byte's way while all hosts send each other bytes, two by
+        two: processors that carry packets of all of them are a part of it."""
+        runs = []
+        for number in range(1, self.count + 1):
+            peer = number + 1 if number % 2 == 1 else number - 1
+            words = ["ip", "netns", "exec", f"{self.stem}-{number}", sys.executable, str(SWAP),
+                     str(number), f"{NETWORK}.{peer}", str(PORT)]  # fmt: skip
+            runs.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+        told = [run.communicate(timeout=120)[0].split() for run in runs]
+        rates, ways = zip(*((float(rate), float(way)) for rate, way in told))
+        return sum(rates) / len(rates), sum(ways) / len(ways)
 
     def launcher(self) -> list[str]:
         """One rank on each host."""

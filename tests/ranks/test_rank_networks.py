@@ -15,8 +15,6 @@ from hosts import hosts
 from normalized_network import layer
 from ranks_job import Job, skip_without_ranks
 
-WAY = 50e-6  # of a message between two namespaces, in seconds
-
 
 class HostedJob(Job):
     """Dense layers of 30 MB together."""
@@ -33,9 +31,9 @@ class HostedJob(Job):
         told: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
         return told
 
-    def planned(self, ranks: int, rate: str, way: float, *more: Any) -> dict[str, float]:
-        units = {"gbit": "Gbit/s", "mbit": "Mbit/s"}
-        network = f"{rate[:-4]}{units[rate[-4:]]},{way * 1e6:.0f}us"
+    def planned(self, ranks: int, rate: float, way: float, *more: Any) -> dict[str, float]:
+        """By bytes a second, and seconds of a way."""
+        network = f"{rate / 1e6:.3f}MB/s,{way * 1e6:.3f}us"
         words = self.command("--ranks", ranks, "--network", network, *more)
         words[words.index("fit")] = "plan"
         done = subprocess.run(words, capture_output=True, text=True, timeout=120)
@@ -92,15 +90,21 @@ def test_a_network_takes_what_is_predicted(
 ) -> None:
     """The exchange by itself: nothing is computed, and what ranks exchange is exchanged."""
     job = HostedJob(plimsoll, tmp_path)
-    predicted = job.planned(ranks, rate, WAY)["exchange_seconds_per_step"]
     with hosts(tmp_path, ranks, rate) as several:
+        carried, way = several.carries()
         told = job.step(several.launcher(), "--backend", "null")
+    predicted = job.planned(ranks, carried, way)["exchange_seconds_per_step"]
     measured = told["waited_seconds_per_step"]
-    print(f"{ranks} hosts at {rate}: predicted {predicted:.4f} s, measured {measured:.4f} s "
-          f"({measured / predicted:.2f})")  # fmt: skip
-    # Where the processors do not reach the rate, or hosts share one, what is measured is theirs.
-    if rate == "1gbit" and ranks <= len(os.sched_getaffinity(0)):
-        assert 0.85 < measured / predicted < 1.15
+    print(f"{ranks} hosts at {rate} ({carried / 1e6:.0f} MB/s, {way * 1e6:.0f} us): predicted "
+          f"{predicted:.4f} s, measured {measured:.4f} s ({measured / predicted:.2f})")  # fmt: skip
+    # Faster networks than processors carry are theirs.
+    if held(ranks) and rate == "1gbit":
+        assert 0.8 < measured / predicted < 1.3
+
+
+def held(ranks: int) -> bool:
+    """Ranks that share a processor wait for it, too."""
+    return ranks <= len(os.sched_getaffinity(0))
 
 
 def test_kernels_that_sleep_take_what_is_estimated(plimsoll: Path, tmp_path: Path) -> None:
@@ -115,27 +119,28 @@ def test_kernels_that_sleep_take_what_is_estimated(plimsoll: Path, tmp_path: Pat
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("way", [0, 0.001])
-@pytest.mark.parametrize("rate", ["100mbit", "1gbit"])
+@pytest.mark.parametrize("rate", ["1gbit", "10gbit"])
 @pytest.mark.parametrize("ranks", [2, 4, 8])
 def test_a_step_takes_what_is_predicted(
     plimsoll: Path, tmp_path: Path, ranks: int, rate: str, way: float
 ) -> None:
     """Kernels sleep, so that ranks share no processor but for what they exchange."""
-    job = HostedJob(plimsoll, tmp_path, units=256)
+    job = HostedJob(plimsoll, tmp_path, units=512)
     sleeping = ["--backend", "sleeping"]
-    planned = job.planned(ranks, rate, way or WAY, *sleeping)
+    with hosts(tmp_path, ranks, rate, way) as several:
+        carried, seconds = several.carries()
+        told = job.step(several.launcher(), *sleeping, "--lanes", ranks)
+    planned = job.planned(ranks, carried, seconds, *sleeping)
     waited = planned["waited_seconds_per_step"]
     predicted = planned["seconds_per_step"] + waited
-    with hosts(tmp_path, ranks, rate, way) as several:
-        told = job.step(several.launcher(), *sleeping, "--lanes", ranks)
     measured = told["seconds_per_step"]
     exchange = planned["exchange_seconds_per_step"]
-    print(f"{ranks} hosts at {rate}, {1000 * way:g} ms: predicted {predicted:.4f} s, measured "
-          f"{measured:.4f} ({measured / predicted:.2f}); exchange {exchange:.4f}, of it waited "
-          f"{waited:.4f}, measured {told['waited_seconds_per_step']:.4f}")  # fmt: skip
+    print(f"{ranks} hosts at {rate}, {1000 * way:g} ms ({carried / 1e6:.1f} MB/s, "
+          f"{seconds * 1e6:.0f} us): predicted {predicted:.4f} s, measured {measured:.4f} "
+          f"({measured / predicted:.2f}); exchange {exchange:.4f}, of it waited {waited:.4f}, "
+          f"measured {told['waited_seconds_per_step']:.4f}")  # fmt: skip
     assert told["waited_seconds_per_step"] > 0
-    # At slower rates a link's burst is a part of what is sent; the relay wants a processor.
-    if rate == "1gbit" and way == 0 and ranks <= len(os.sched_getaffinity(0)):
+    if held(ranks):
         assert 0.85 < measured / predicted < 1.15
 
 
@@ -145,7 +150,7 @@ def test_how_much_of_it_is_hidden(plimsoll: Path, tmp_path: Path) -> None:
     job = HostedJob(plimsoll, tmp_path)
     with hosts(tmp_path, 2, "10gbit") as two:
         whole = job.step(two.launcher(), "--backend", "null")["waited_seconds_per_step"]
-        told = job.step(two.launcher(), "--lanes", 2)
+        told = job.step(two.launcher(), "--backend", "sleeping", "--lanes", 2)
     waited = told["waited_seconds_per_step"]
     print(f"exchange {whole:.4f} s, of which waited {waited:.4f}: {1 - waited / whole:.2f} hidden")
     assert waited < whole

@@ -16,11 +16,20 @@ int64_t RankMessage::received_bytes() const {
   return whole ? bytes : ceil_div(std::min(bytes / unit, piece), 2) * unit;
 }
 
+int64_t ways_by_halves(int64_t bytes, int64_t ranks) {
+  int64_t ways = 0;
+  for (; ranks > 1; ranks /= 2) ways += ways_of(bytes /= 2);
+  return ways;
+}
+
 Exchanged RankMessage::exchanged(int64_t ranks) const {
   const int64_t levels = std::countr_zero(static_cast<uint64_t>(ranks));
-  if (whole) return {levels, levels * bytes, levels};
-  const int64_t messages = 2 * levels * ceil_div(bytes, piece * unit);
-  return {messages, 2 * (bytes - bytes / ranks), messages};
+  if (whole) return {levels, levels * bytes, levels * ways_of(bytes)};
+  const int64_t most = piece * unit;
+  const int64_t rest = bytes % most;
+  const int64_t ways =
+      bytes / most * ways_by_halves(most, ranks) + (rest > 0 ? ways_by_halves(rest, ranks) : 0);
+  return {2 * levels * ceil_div(bytes, most), 2 * (bytes - bytes / ranks), 2 * ways};
 }
 
 int64_t RankMessage::room_bytes() const { return (sums.size() > 1 ? bytes : 0) + received_bytes(); }

@@ -21,7 +21,13 @@ inline constexpr int64_t kMostWholeBytes = 8 << 10;
 // What a sum of which each rank gets a part takes in one message, all ranks' parts together.
 inline constexpr int64_t kScatteredBytes = 1 << 20;
 
-// What one of several ranks sends, and how many messages it waits for one after another.
+// A longer message is announced, and sent when the other side has asked for it (Open MPI over TCP).
+inline constexpr int64_t kMostUnasked = 64 << 10;
+// How many ways one after another so many bytes take in one message, and in messages by halves.
+constexpr int64_t ways_of(int64_t bytes) { return bytes > kMostUnasked ? 3 : 1; }
+int64_t ways_by_halves(int64_t bytes, int64_t ranks);
+
+// What one of several ranks sends, and how many ways of messages it waits for one after another.
 struct Exchanged {
   int64_t messages = 0;
   int64_t bytes = 0;

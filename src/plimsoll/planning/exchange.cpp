@@ -19,13 +19,20 @@ double seconds_of(const graph::Exchanged& sent, const Network& network) {
          static_cast<double>(sent.bytes) / network.bytes_per_second;
 }
 
-// What one rank computes and waits in a step, `items`: seconds of the plan's.
+// Whether a node, which sends nothing, waits for what another one began: its first operand.
+bool waits_for(const graph::Graph& graph, graph::NodeId id, graph::NodeId begun) {
+  const graph::Value& value = graph.value(graph.node(id).inputs[0]);
+  return value.kind == graph::ValueKind::kNode && value.producer == begun;
+}
+
+// What one rank waits in a step, `items`: seconds of the plan's.
 double find_waited(const graph::Program& program, const plan::ProgramPlan& plan,
                    const std::vector<double>& items, const ops::RankCounts& ranks,
                    const Network& network) {
-  double step = 0;    // what was computed and waited so far
-  double wire = 0;    // when what was begun is over
-  double waited = 0;  // of the step
+  double step = 0;      // what was computed and waited so far
+  double wire = 0;      // when what was begun is over
+  double waited = 0;    // of the step
+  graph::NodeId begun;  // what is or was on the wire
   const auto wait = [&] {
     waited += std::max(0.0, wire - step);
     step = std::max(step, wire);
@@ -33,11 +40,15 @@ double find_waited(const graph::Program& program, const plan::ProgramPlan& plan,
   plan::walk_items(plan, [&](const plan::Item& item, int64_t number, plan::LoopId) {
     const auto* call = std::get_if<plan::Call>(&item);
     if (call != nullptr && program.graph.node(call->node).op->traits().exchanges) {
-      wait();
       const graph::Exchanged sent =
           ops::exchanged_by(program.graph, call->node, ranks, program.batch);
-      wire = step + seconds_of(sent, network);
-      if (!ops::goes_on_beside(program.graph.node(call->node))) wait();
+      const bool only_waits = sent.messages == 0;
+      if (!only_waits || waits_for(program.graph, call->node, begun)) wait();
+      if (!only_waits) {
+        begun = call->node;
+        wire = step + seconds_of(sent, network);
+        if (!ops::goes_on_beside(program.graph.node(call->node))) wait();
+      }
     }
     step += items[static_cast<size_t>(number)];
   });

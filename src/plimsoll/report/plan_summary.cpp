@@ -35,6 +35,23 @@ Json remedies_to_json(const std::vector<Remedy>& remedies) {
   return json;
 }
 
+void add_exchange(const RankExchange& exchange, Json& json) {
+  json["exchanged_bytes_per_step"] = exchange.bytes.count();
+  json["exchanged_messages_per_step"] = exchange.messages;
+  json["exchange_seconds_per_step"] = exchange.seconds > 0 ? Json(exchange.seconds) : Json(nullptr);
+  json["waited_seconds_per_step"] = exchange.seconds > 0 ? Json(exchange.waited) : Json(nullptr);
+  json["efficiency"] = exchange.efficiency > 0 ? Json(exchange.efficiency) : Json(nullptr);
+  json["slowest_share"] = exchange.slowest > 0 ? Json(exchange.slowest) : Json(nullptr);
+  json["scaling"] = exchange.scaling.empty() ? Json(nullptr) : Json::array();
+  for (const RankScale& scale : exchange.scaling) {
+    json["scaling"].push_back({{"ranks", scale.ranks},
+                               {"batch", scale.batch},
+                               {"seconds_per_step", scale.seconds},
+                               {"waited_seconds_per_step", scale.waited},
+                               {"efficiency", scale.efficiency}});
+  }
+}
+
 }  // namespace
 
 Bytes needed(const PlanSummary& summary) {
@@ -93,24 +110,7 @@ std::string to_json(const PlanSummary& summary) {
   json["ranks"] = summary.ranks;
   json["shard"] = summary.shard;
   json["sharded_states"] = summary.sharded_states;
-  if (summary.exchange) {
-    const RankExchange& exchange = *summary.exchange;
-    json["exchanged_bytes_per_step"] = exchange.bytes.count();
-    json["exchanged_messages_per_step"] = exchange.messages;
-    json["exchange_seconds_per_step"] =
-        exchange.seconds > 0 ? Json(exchange.seconds) : Json(nullptr);
-    json["waited_seconds_per_step"] = exchange.seconds > 0 ? Json(exchange.waited) : Json(nullptr);
-    json["efficiency"] = exchange.efficiency > 0 ? Json(exchange.efficiency) : Json(nullptr);
-    json["slowest_share"] = exchange.slowest > 0 ? Json(exchange.slowest) : Json(nullptr);
-    json["scaling"] = exchange.scaling.empty() ? Json(nullptr) : Json::array();
-    for (const RankScale& scale : exchange.scaling) {
-      json["scaling"].push_back({{"ranks", scale.ranks},
-                                 {"batch", scale.batch},
-                                 {"seconds_per_step", scale.seconds},
-                                 {"waited_seconds_per_step", scale.waited},
-                                 {"efficiency", scale.efficiency}});
-    }
-  }
+  if (summary.exchange) add_exchange(*summary.exchange, json);
   json["lower_bound_bytes"] = summary.lower_bound.count();
   json["lower_bound_spill_bytes"] = optional_bytes(summary.lower_bound_with_spill);
   json["smallest_feasible_bytes"] = summary.smallest_feasible.count();

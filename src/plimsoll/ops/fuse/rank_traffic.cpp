@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <string_view>
@@ -17,8 +18,8 @@ int64_t levels_of(int64_t ranks) { return std::countr_zero(static_cast<uint64_t>
 
 // (ranks − 1) / ranks of so many bytes, by halves or from halves, in `times` messages each.
 Exchanged by_halves(int64_t bytes, int64_t ranks, int64_t times) {
-  const int64_t messages = times * levels_of(ranks);
-  return {messages, bytes - bytes / ranks, messages};
+  const int64_t ways = times * graph::ways_by_halves(bytes / std::max<int64_t>(times, 1), ranks);
+  return {times * levels_of(ranks), bytes - bytes / ranks, ways};
 }
 
 int64_t bytes_of(const ValueType& type, int64_t batch) {
@@ -52,7 +53,10 @@ Exchanged exchanged_by(const graph::Graph& graph, graph::NodeId id, const RankCo
   }
   const int64_t levels = levels_of(ranks.counted);
   if (op == "rank_gather") {
-    return {levels, (ranks.counted - 1) * bytes_of(inputs[0], batch), levels};
+    const int64_t bytes = bytes_of(inputs[0], batch);
+    int64_t ways = 0;
+    for (int64_t level = 0; level < levels; ++level) ways += graph::ways_of(bytes << level);
+    return {levels, (ranks.counted - 1) * bytes, ways};
   }
   // From rank to rank, and from the last one to all.
   if (op == "rank_squares") return {2, 2 * int64_t{sizeof(double)}, ranks.counted - 1 + levels};
