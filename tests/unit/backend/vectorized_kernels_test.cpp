@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "backend/cpu/conv/depthwise.h"
 #include "backend/cpu/product/dense_shape.h"
 #include "backend/kernel/region.h"
 #include "ops/evaluate.h"
@@ -183,6 +184,22 @@ TEST(VectorizedDense, GradientsThroughStridedPointsAreProducts) {
   EXPECT_FALSE(is_spread("one_by_one", "conv2d_grad_input"));
   EXPECT_FALSE(is_spread("strided_one_by_one", "conv2d"));
   EXPECT_FALSE(is_spread("few_points_strided", "conv2d_grad_input"));
+}
+
+// What the vendor computes of bfloat16 in plain loops: gradients to the source of single channels,
+// through strides and padding on one side most of all.
+TEST(VectorizedDepthwise, GradientsOfBfloat16AreNotTheVendors) {
+  for (const KernelGraph& each : convolution_graphs(true)) {
+    if (!each.name.starts_with("depthwise")) continue;
+    const NodeId node = node_of(each.graph, "conv2d_grad_input");
+    std::vector<int64_t> extents;
+    for (const graph::Axis& axis : axes_of(each.graph, node)) {
+      extents.push_back(axis.extent.at(4));
+    }
+    const auto facts = backend::cpu::node_facts(each.graph, node, 4, extents, {});
+    EXPECT_TRUE(backend::cpu::is_depthwise_node(facts, {backend::cpu::Isa::kAvx512, 2}))
+        << each.name;
+  }
 }
 
 constexpr const char* kTiled[] = {"tiled_pieces", "tiled_odd",    "tiled_unevenly",  "tiled_small",

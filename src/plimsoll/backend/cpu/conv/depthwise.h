@@ -43,7 +43,7 @@ struct DepthwiseGradRow {
 
 // Whether a node is computed here beside a vendor too: gradients to kernels of single channels, and
 // gradients to the source of more than 3 × 3 points without strides, for which vendors' loops are
-// slow. (Of bfloat16 as float32.)
+// slow. Of bfloat16 they are computed as float32, and so are all gradients to the source.
 bool is_depthwise_node(const NodeFacts& facts, const CpuOptions& options);
 
 }  // namespace plimsoll::backend::cpu
