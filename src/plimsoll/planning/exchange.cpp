@@ -55,7 +55,22 @@ double find_waited(const graph::Program& program, const plan::ProgramPlan& plan,
   return waited;
 }
 
-// Of ranks with as many samples each as one of these, up to 4,096.
+// How much longer than on average the slowest of so many ranks computes, as a share: their spread
+// times the largest of as many numbers from a normal distribution of mean 0 and deviation 1.
+double slowest_share(const Network& network, int64_t ranks) {
+  if (network.spread == 0) return 0;
+  // ∫₀^∞ 1 − Φ(x)ⁿ − Φ(−x)ⁿ dx; beyond 8 nothing of it is left for 4,096.
+  constexpr double kMost = 8, kStep = 1.0 / 512;
+  const auto n = static_cast<double>(ranks);
+  double sum = 0;
+  for (double x = kStep / 2; x < kMost; x += kStep) {
+    const double above = std::erfc(x / std::numbers::sqrt2) / 2;
+    sum += 1 - std::pow(1 - above, n) - std::pow(above, n);
+  }
+  return network.spread * sum * kStep;
+}
+
+// What up to 4,096 ranks take, with as many samples each as one of these.
 std::vector<report::RankScale> find_scaling(const graph::Program& program,
                                             const plan::ProgramPlan& plan,
                                             const std::vector<double>& items,
@@ -68,7 +83,7 @@ std::vector<report::RankScale> find_scaling(const graph::Program& program,
     if (count > 1) {
       scale.waited = find_waited(program, plan, items, {request.ranks.count, count}, network);
     }
-    scale.seconds = alone * (1 + network.spread * slowest_of(count)) + scale.waited;
+    scale.seconds = alone * (1 + slowest_share(network, count)) + scale.waited;
     scale.efficiency = alone / scale.seconds;
     scaling.push_back(scale);
   }
@@ -76,18 +91,6 @@ std::vector<report::RankScale> find_scaling(const graph::Program& program,
 }
 
 }  // namespace
-
-double slowest_of(int64_t ranks) {
-  // ∫₀^∞ 1 − Φ(x)ⁿ − Φ(−x)ⁿ dx; beyond 8 nothing of it is left for 4,096.
-  constexpr double kMost = 8, kStep = 1.0 / 512;
-  const auto n = static_cast<double>(ranks);
-  double sum = 0;
-  for (double x = kStep / 2; x < kMost; x += kStep) {
-    const double above = std::erfc(x / std::numbers::sqrt2) / 2;
-    sum += 1 - std::pow(1 - above, n) - std::pow(above, n);
-  }
-  return sum * kStep;
-}
 
 report::RankExchange exchange_of(const graph::Program& program, const plan::ProgramPlan* plan,
                                  const graph::KernelCatalog& catalog, const PlanRequest& request) {
@@ -100,8 +103,10 @@ report::RankExchange exchange_of(const graph::Program& program, const plan::Prog
   plan::ProgramFacts facts(program, catalog);
   const std::vector<double> items = plan::estimate_items(*plan, facts);
   exchange.scaling = find_scaling(program, *plan, items, request);
-  exchange.waited = find_waited(program, *plan, items, ranks, *request.network);
-  exchange.slowest = request.network->spread * slowest_of(ranks.counted);
+  const auto own =
+      std::ranges::find(exchange.scaling, request.ranks.count, &report::RankScale::ranks);
+  exchange.waited = own->waited;
+  exchange.slowest = slowest_share(*request.network, request.ranks.count);
   return exchange;
 }
 

@@ -16,9 +16,6 @@
 
 namespace plimsoll::planning {
 
-// Of so many numbers from a normal distribution of mean 0 and deviation 1, the largest on average.
-double slowest_of(int64_t ranks);
-
 // `plan`: of the program; null where none fits, and then nothing is said of what is waited.
 report::RankExchange exchange_of(const graph::Program& program, const plan::ProgramPlan* plan,
                                  const graph::KernelCatalog& catalog, const PlanRequest& request);

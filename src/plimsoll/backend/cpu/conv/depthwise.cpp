@@ -310,7 +310,7 @@ bool is_depthwise_node(const NodeFacts& facts, const CpuOptions& options) {
   if (!is_depthwise(g)) return false;
   const int64_t points = g.rows().size * g.columns().size;
   if (to_kernel) return points > 1;
-  // Of bfloat16 the vendor has plain loops alone: widened, whoever is faster of float32.
+  // The vendor has plain loops alone for bfloat16: it is widened, for whoever is faster then.
   if (facts.inputs[0].dtype == DType::kBFloat16) return points > 1;
   return points > 9 && g.rows().stride == 1 && g.columns().stride == 1;
 }

@@ -27,7 +27,7 @@ struct SmallSums {
 class SmallGradient {
  public:
   SmallGradient(const DenseShape& shape, const CpuOptions& options);
-  // Of the sums of all parts but the first.
+  // Holds the sums of all parts but the first.
   Bytes scratch() const;
   void run(const KernelCall& call) const noexcept;
 
