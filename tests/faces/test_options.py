@@ -37,6 +37,7 @@ OF_COMMAND = {
     ("plan", "--network"): "runs that ranks share are the command's alone",
     ("plan", "--shard"): "runs that ranks share are the command's alone",
     ("evaluate", "--rank-timeout"): "a launcher's processes are joined by the command alone",
+    ("predict", "--rank-timeout"): "a launcher's processes are joined by the command alone",
 }
 # Fields that no command line has: calls of the host's own.
 OF_CPLUSPLUS = {"given", "on_notice", "on_step", "on_epoch", "on_plan", "progress", "follow_limits"}

@@ -222,16 +222,6 @@ def test_validation_is_shared(job: Job) -> None:
     assert shared["val_loss"] == told["val_loss"]
 
 
-def test_one_process_predicts(job: Job) -> None:
-    trained, output = job.folder / "trained.keras", job.folder / "p.npy"
-    assert job.run(1, "--epochs", 1, "--output", trained).returncode == 0
-    command = [str(job.binary), "predict", str(trained), "--data", str(job.folder / "x.npy"),
-               "--output", str(output)]  # fmt: skip
-    done = subprocess.run([*under_mpirun(2), *command], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("wrote 72 predictions") == 1
-
-
 def test_samples_that_depend_on_others_are_refused(job: Job) -> None:
     """MixUp takes each image's partner from anywhere in the batch."""
     at = job.folder / "model.json"

@@ -1,7 +1,10 @@
 #include "base/ranks.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -60,6 +63,56 @@ bool any_rank(Ranks& ranks, bool flag) {
     flag = flag || other != std::byte{0};
   }
   return flag;
+}
+
+int64_t most_on(Ranks& ranks, int64_t own) {
+  for (int width = 1; width < ranks.count(); width *= 2) {
+    int64_t other = 0;
+    ranks.swap(ranks.rank() ^ width, std::as_bytes(std::span(&own, 1)),
+               std::as_writable_bytes(std::span(&other, 1)));
+    ranks.check();
+    own = std::max(own, other);
+  }
+  return own;
+}
+
+bool equal_on(Ranks& ranks, int64_t own) { return most_on(ranks, own) == -most_on(ranks, -own); }
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+int count_alike(Ranks& ranks, uint64_t own) {
+  std::vector<uint64_t> all = {own};
+  for (int width = 1; width < ranks.count(); width *= 2) {
+    std::vector<uint64_t> others(all.size());
+    ranks.swap(ranks.rank() ^ width, std::as_bytes(std::span(all)),
+               std::as_writable_bytes(std::span(others)));
+    ranks.check();
+    all.insert(all.end(), others.begin(), others.end());
+  }
+  return static_cast<int>(std::ranges::count(all, own));
+}
+
+// Half of the ranks are as far from that one as the other half: ranks that have the bytes send them
+// across the largest distance first.
+void share_from(Ranks& ranks, int from, std::span<std::byte> bytes) {
+  for (int width = ranks.count() / 2; width > 0; width /= 2) {
+    const int place = (ranks.rank() ^ from) % (2 * width);
+    if (place == 0) ranks.swap(ranks.rank() ^ width, bytes, {});
+    if (place == width) ranks.swap(ranks.rank() ^ width, {}, bytes);
+  }
+  ranks.check();
+}
+
+std::string text_of(Ranks& ranks, int rank, const std::string& own) {
+  std::array<char, 4096> text{};
+  std::copy_n(own.data(), std::min(own.size(), text.size() - 1), text.data());
+  share_from(ranks, rank, std::as_writable_bytes(std::span(text)));
+  text.back() = 0;
+  return text.data();
 }
 
 void expect_equal_on(Ranks& ranks, const std::string& what, const std::string& own) {

@@ -99,6 +99,22 @@ class Ranks {
 // Whether a flag is set on any rank; every rank asks at the same place.
 bool any_rank(Ranks& ranks, bool flag);
 
+// The largest number of any rank's; every rank asks at the same place.
+int64_t most_on(Ranks& ranks, int64_t own);
+bool equal_on(Ranks& ranks, int64_t own);
+
+// This process's host, as it calls itself.
+std::string host_name();
+
+// How many ranks, this one included, have that number; every rank asks at the same place.
+int count_alike(Ranks& ranks, uint64_t own);
+
+// Fills `bytes` on every other rank with that one's; all ask for as many.
+void share_from(Ranks& ranks, int from, std::span<std::byte> bytes);
+
+// That rank's text on all, no more than 4 KiB of it.
+std::string text_of(Ranks& ranks, int rank, const std::string& own);
+
 // Throws kConfig where another rank's text differs; `what` names it, as "--seed". Every rank asks
 // at the same place.
 void expect_equal_on(Ranks& ranks, const std::string& what, const std::string& own);

@@ -11,8 +11,8 @@
 #include "cli/exit_code.h"
 #include "cli/options.h"
 #include "cli/printer.h"
+#include "cli/rank_output.h"
 #include "cli/refusal.h"
-#include "ranks/ranks.h"
 #include "report/run_summary.h"
 #include "run/predictions.h"
 #include "run/run.h"
@@ -24,28 +24,38 @@ struct PredictCommand {
   ModelOptions model;
   run::DataPaths data;
   std::string output;
+  double rank_timeout = kRankTimeout;
 };
 
-int run(const PredictCommand& command) {
-  // One process predicts; of several that a launcher started, the first one.
-  if (ranks::launched_rank() > 0) return kDone;
+// What ranks after the first have of predictions goes to the first.
+class Nowhere final : public OutputSink {
+ public:
+  void take(int, int64_t, int64_t, const void*) override {}
+};
+
+int run(const PredictCommand& command, const CommandRanks& ranks) {
   run::check_predictions_name("--output", command.output);
   check_not_read("--output", command.output, command.data.data);
   Printer printer(command.model.json);
-  const run::Settings settings = settings_of(command.model, command.data.set.spill_directory);
+  run::Settings settings = settings_of(command.model, command.data.set.spill_directory);
+  ranks.take_turns(settings);
   run::Run run(run::load(model_request(command.model), settings, {}, printer));
   std::optional<run::PredictionFiles> files;
+  Nowhere nowhere;
   int64_t predicted = 0;
   const auto open = [&](int64_t rows) -> OutputSink& {
+    if (!ranks.leads()) return nowhere;
     predicted = rows;
     return files.emplace(command.output, run.model(), rows);
   };
   const train::MemoryReport memory =
       run.predict({settings, {command.data, nullptr}}, open, Bytes(), printer);
-  files->finish();
-  for (const std::string& path : files->paths()) {
-    std::fprintf(stderr, "wrote %lld predictions to %s\n", static_cast<long long>(predicted),
-                 path.c_str());
+  if (files) {
+    files->finish();
+    for (const std::string& path : files->paths()) {
+      std::fprintf(stderr, "wrote %lld predictions to %s\n", static_cast<long long>(predicted),
+                   path.c_str());
+    }
   }
   if (!command.model.json) {
     const std::string peak =
@@ -65,8 +75,12 @@ Command add_predict(CLI::App& app, const TypedCommand& typed) {
   command->add_option("--output", options->output, "Predictions: .npy, .csv or .jsonl")
       ->type_name("FILE")
       ->required();
+  add_rank_options(*command, options->rank_timeout);
   return [options, &app, &typed] {
-    return or_refusal(typed, app, false, [&] { return run(*options); });
+    return or_refusal(typed, app, false, [&] {
+      CommandRanks ranks(options->rank_timeout);
+      return ranks.end(run(*options, ranks));
+    });
   };
 }
 

@@ -79,6 +79,14 @@ void CommandRanks::share(run::Settings& settings, bool lanes_known) const {
                lanes.c_str());
 }
 
+void CommandRanks::take_turns(run::Settings& settings) const {
+  if (joined_ == nullptr) return;
+  settings.ranks = joined_.get();
+  settings.exchange = joined_->held();
+  std::fprintf(stderr, "%d ranks by %s: each predicts some of the batches\n", joined_->count(),
+               joined_->library().c_str());
+}
+
 void add_rank_options(CLI::App& command, double& timeout_seconds) {
   command
       .add_option("--rank-timeout", timeout_seconds,

@@ -38,6 +38,8 @@ class CommandRanks {
   // Says who shares the steps, and what their library takes. Lanes that nobody asked for
   // (`lanes_known`: a checkpoint has them) are as many as ranks.
   void share(run::Settings& settings, bool lanes_known) const;
+  // The same where each takes whole batches.
+  void take_turns(run::Settings& settings) const;
 
   // Called at the command's end: where it failed, ends all ranks. Gives the exit code back.
   int end(int code);

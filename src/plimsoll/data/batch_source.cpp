@@ -301,6 +301,7 @@ void BatchSource::select(int64_t epoch, int64_t batch_index) {
 // Asks for the rows of the next batch while this one is computed on. (A full shuffle's rows lie
 // anywhere: a file that fits is asked for as a whole, see array_rows.cpp.)
 void BatchSource::read_next_ahead(int64_t batch_index) {
+  if (every_ > 1) return read_other_ahead(batch_index + every_);
   const int64_t next = batch_index + 1 == batch_count() ? 0 : batch_index + 1;
   if (next == batch_index) return;
   if (next == 0) asked_until_ = 0;
@@ -313,6 +314,13 @@ void BatchSource::read_next_ahead(int64_t batch_index) {
   if (first == end || !worth) return;
   for (RowSource* source : sources_) source->read_ahead(first, end - first);
   asked_until_ = end;
+}
+
+// A batch by itself, as far as buffers go: those around it are others'.
+void BatchSource::read_other_ahead(int64_t batch_index) {
+  if (batch_index >= batch_count()) return;
+  const int64_t rows = std::min(rows_in(batch_index), rows_ahead(options_.batch, block_row_bytes_));
+  for (RowSource* source : sources_) source->read_ahead(batch_index * options_.batch, rows);
 }
 
 void BatchSource::select_rows(int64_t first, int64_t count) {

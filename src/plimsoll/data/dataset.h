@@ -144,6 +144,9 @@ class BatchSource : public InputSource {
   void select(int64_t epoch, int64_t batch_index);
   // Makes rows [first, first + count) current, of data that are not shuffled.
   void select_rows(int64_t first, int64_t count);
+  // Of data that are not shuffled, batches will be selected so far apart: read ahead is the next
+  // one of those.
+  void take_every(int64_t batches) { every_ = batches; }
   // The bytes of the permutation and conversion buffers, the dataset's own included.
   Bytes resident_bytes() const;
 
@@ -171,6 +174,7 @@ class BatchSource : public InputSource {
   Bytes resident_bytes_;
   int64_t epoch_ = -1;
   int64_t first_position_ = 0;   // of the current batch
+  int64_t every_ = 1;            // batches from one that is selected to the next
   int64_t asked_until_ = 0;      // rows that are not shuffled were asked for up to here
   int64_t block_row_bytes_ = 1;  // of a row where it lies: what blocks are measured in
   RowOrder order_;
@@ -181,6 +185,7 @@ class BatchSource : public InputSource {
   void announce(RowSource& source, int64_t position) const;
   void read_ahead(int64_t position);
   void read_next_ahead(int64_t batch_index);
+  void read_other_ahead(int64_t batch_index);
   int parts_for(const RowSource& source, int64_t row_count) const;
   // Rows at positions [first, first + count), read and checked; `order` is the calling thread's.
   void fill_range(size_t input, const RowOrder& order, int64_t first, int64_t count,

@@ -306,7 +306,7 @@ void open_archive(const DatasetOptions& options,
 }
 
 void open_input(const DatasetOptions& options, Dataset& dataset) {
-  const auto file = spool_input(0, choose_spill_folder(options.spill_directory));
+  const auto file = spool_input(0, choose_spill_folder(options.spill_directory), options.ranks);
   dataset.file_bytes = Bytes(file->size());
   if (codec::looks_like_zip(*file)) {
     open_archive(options, file, dataset);

@@ -1,5 +1,7 @@
 #include "data/standard_input.h"
 
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/spill_folder.h"
 #include "codec/npy.h"
 #include "data/rows/array_rows.h"
@@ -23,8 +26,10 @@ namespace {
 constexpr size_t kPieceBytes = 256 << 10;
 constexpr const char* kName = "standard input";
 constexpr int64_t kMostArrays = 65'536;
-constexpr size_t kMostKinds = 64;  // so that they take little, whatever comes
-constexpr int64_t kScalar = -1;    // the rows of an array without any dimension
+constexpr size_t kMostKinds = 64;    // so that they take little, whatever comes
+constexpr int64_t kNothingYet = -1;  // in place of a size: what writes takes its time
+constexpr int kWaitMilliseconds = 50;
+constexpr int64_t kScalar = -1;  // the rows of an array without any dimension
 
 // Arrays of one type of number and one shape of rows.
 struct Kind {
@@ -92,17 +97,46 @@ std::unique_ptr<RowSource> join(const std::shared_ptr<const Stream>& stream,
       kName, count, [stream, shared](size_t i) { return open_array(*stream, (*shared)[i]); }, held);
 }
 
+// How many ranks write to the folder's file system.
+int copies_in(const std::string& folder, Ranks* ranks) {
+  struct stat place = {};
+  if (ranks == nullptr) return 1;
+  ::stat(folder.c_str(), &place);
+  return count_alike(*ranks, hash_text(host_name(), static_cast<uint64_t>(place.st_dev)));
+}
+
+// How many bytes were read; 0: at the end.
+int64_t read_piece(int descriptor, std::span<std::byte> piece) {
+  pollfd ready{descriptor, POLLIN, 0};
+  const int found = ::poll(&ready, 1, kWaitMilliseconds);
+  if (found == 0 || (found < 0 && errno == EINTR)) return kNothingYet;
+  const ssize_t got = ::read(descriptor, piece.data(), piece.size());
+  if (got < 0 && errno == EINTR) return kNothingYet;
+  if (got < 0) throw_io(kName, "read", errno);
+  return got;
+}
+
+// The same, on ranks what the first one has read. They hear of it when nothing comes, too, so that
+// none of them takes the first one for gone.
+int64_t next_piece(int descriptor, std::span<std::byte> piece, Ranks* ranks) {
+  if (ranks == nullptr) return read_piece(descriptor, piece);
+  int64_t got = ranks->rank() == 0 ? read_piece(descriptor, piece) : 0;
+  share_from(*ranks, 0, std::as_writable_bytes(std::span(&got, 1)));
+  if (got > 0) share_from(*ranks, 0, piece.first(static_cast<size_t>(got)));
+  return got;
+}
+
 }  // namespace
 
-std::shared_ptr<const codec::FileReader> spool_input(int descriptor, const std::string& folder) {
-  const int64_t most = free_space(folder).count() / 2;
+std::shared_ptr<const codec::FileReader> spool_input(int descriptor, const std::string& folder,
+                                                     Ranks* ranks) {
+  const int64_t most = free_space(folder).count() / 2 / copies_in(folder, ranks);
   auto file = std::make_shared<File>(File::unlinked(folder));
   std::vector<std::byte> piece(kPieceBytes);
   int64_t size = 0;
   while (true) {
-    const ssize_t got = ::read(descriptor, piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_io(kName, "read", errno);
+    const int64_t got = next_piece(descriptor, piece, ranks);
+    if (got == kNothingYet) continue;
     if (got == 0) break;
     if (got > most - size) {
       throw Error(ErrorKind::kIo, fmt::format("{}: expected at most {} (half of the free space in "

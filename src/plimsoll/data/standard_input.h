@@ -11,13 +11,17 @@
 #include <memory>
 #include <string>
 
+#include "base/ranks.h"
 #include "codec/byte_reader.h"
 #include "data/rows/row_source.h"
 
 namespace plimsoll::data {
 
-// Reads descriptor `descriptor` (0: standard input) to its end. Throws kIo.
-std::shared_ptr<const codec::FileReader> spool_input(int descriptor, const std::string& folder);
+// Reads descriptor `descriptor` (0: standard input) to its end. Of ranks the first one reads, and
+// each has a copy in a folder of its own: rows are then read in any order, epoch after epoch, and
+// pass between ranks once. Throws kIo.
+std::shared_ptr<const codec::FileReader> spool_input(int descriptor, const std::string& folder,
+                                                     Ranks* ranks = nullptr);
 
 struct StreamSources {
   std::unique_ptr<RowSource> features;

@@ -50,6 +50,7 @@ struct PlanRequest {
   graph::RankPlace ranks{};          // who this is of those that share each step
   std::optional<Network> network{};  // that they are joined by, for how long they exchange
   int shard = 0;                     // what they hold in parts (ops/fuse/shards.h)
+  int least_shard = 0;               // the lowest stage of that where it may be chosen
   bool beside = false;               // what they exchange goes on beside what they compute
   int searches_before = 0;           // that were made for other stages of that
   uint64_t seed = 0;

@@ -23,7 +23,8 @@ Stages find_stages(const layers::Model& model, const layers::CompileOptions& com
                    const layers::BatchSizes& batches, PlanRequest request) {
   Stages stages;
   uint64_t last = 0;
-  for (request.shard = 0; request.shard <= ops::kMostShardStage; ++request.shard) {
+  for (request.shard = request.least_shard; request.shard <= ops::kMostShardStage;
+       ++request.shard) {
     const Lowered lowered = lower(model, compile, batches, request, 0);
     const uint64_t programs = graph::fingerprint(lowered.built.set);
     if (!stages.each.empty() && programs == last) continue;
@@ -50,17 +51,8 @@ int64_t lack_of(const PlannedRun& run, const PlanRequest& request) {
   return request.limit ? 0 : std::max<int64_t>(0, (summary.predicted_process - most).count());
 }
 
-// The largest number of any rank's.
-int64_t most_of(Ranks* ranks, int64_t own) {
-  for (int width = 1; ranks != nullptr && width < ranks->count(); width *= 2) {
-    int64_t other = 0;
-    ranks->swap(ranks->rank() ^ width, std::as_bytes(std::span(&own, 1)),
-                std::as_writable_bytes(std::span(&other, 1)));
-    ranks->check();
-    own = std::max(own, other);
-  }
-  return own;
-}
+// The largest number of any rank's; without ranks that are here, this one's.
+int64_t most_of(Ranks* ranks, int64_t own) { return ranks == nullptr ? own : most_on(*ranks, own); }
 
 // What is asked of all stages, one after another: plans with the kernel set's blocks and without a
 // spill file, then with one, and then with smaller blocks too, which give other bits.
@@ -76,9 +68,7 @@ std::vector<PlanRequest> trials_of(const PlanRequest& request, Ranks* ranks) {
   return files ? std::vector{plain, own_blocks, all} : std::vector{plain, all};
 }
 
-bool equal_on_all(Ranks* ranks, int64_t own) {
-  return most_of(ranks, own) == -most_of(ranks, -own);
-}
+bool equal_on_all(Ranks* ranks, int64_t own) { return ranks == nullptr || equal_on(*ranks, own); }
 
 // What ranks leave of the speed of as many processes by themselves, each with the whole batch.
 void fill_efficiency(const layers::Model& model, const layers::CompileOptions& compile,
@@ -114,7 +104,10 @@ PlannedRun plan_stage(const layers::Model& model, const layers::CompileOptions& 
   }
   const Stages stages = find_stages(model, compile, batches, request);
   if (ranks != nullptr) expect_equal_stages(*ranks, stages);
-  if (stages.each.size() == 1) return plan_run(model, compile, batches, request);
+  request.shard = stages.each.front();
+  if (stages.each.size() == 1 && ranks == nullptr) {
+    return plan_run(model, compile, batches, request);
+  }
   // Once for all stages.
   request.times = find_times(model, compile, batches, request);
   request.times.measure_rates = {};

@@ -34,6 +34,7 @@ void expect_equal_runs(Ranks& ranks, const SharedRun& run) {
     expect_equal_on(ranks, what, own);
   };
   expect("the model, optimizer and loss", head.program);
+  expect("the model's layers", run.programs);
   expect("the kernel set", head.kernel_set);
   expect("the block set (smaller blocks, where less memory is left)",
          std::to_string(head.block_set));

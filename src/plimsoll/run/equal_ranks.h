@@ -15,6 +15,7 @@ namespace plimsoll::run {
 
 struct SharedRun {
   train::CheckpointHead head;
+  std::string programs;   // Session::fingerprint(), where the head says nothing of them
   int shard = 0;          // the stage of sharding
   std::string files;      // that all ranks take part in writing, in words
   int64_t evaluated = 0;  // samples

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "base/accounted.h"
+#include "base/cgroup.h"
 #include "base/error.h"
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/places.h"
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"
@@ -68,8 +70,8 @@ Fitting::Fitting(Run& run, const FitRequest& request, Listener& listener)
   const Ranks* const ranks = request_.settings.ranks;
   keeps_best_ = !request_.callbacks.keep_best.empty();
   if (ranks == nullptr) return;
-  request_.follow_limits = false;  // a limit that changes is one rank's
-  request_.take_signal = false;
+  request_.data.paths.set.ranks = request_.settings.ranks;
+  request_.validation.paths.set.ranks = request_.settings.ranks;
   leads_ = ranks->rank() == 0;
   if (leads_) return;
   request_.output.clear();
@@ -183,68 +185,133 @@ train::FitOptions Fitting::options(const train::Position& start) {
   return options;
 }
 
-// A session by the key, with the state that the run is in.
-void Fitting::go_on(int64_t steps) {
-  auto session = run_.prepare(key_, listener_);
+// A session by the key, with the state that the run is in. Where one rank or another has none, says
+// why; then there is none.
+std::optional<Fitting::Refused> Fitting::go_on(int64_t steps) {
+  std::unique_ptr<train::Session> session;
+  std::optional<Refused> refused;
+  try {
+    session = run_.prepare(key_, listener_);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kBudget) throw;
+    refused = {error.what(), std::current_exception()};
+  }
+  if (Ranks* const ranks = request_.settings.ranks) {
+    const bool equal = equal_on(*ranks, session == nullptr ? 0 : session->summary().block_set);
+    const int64_t rank = most_on(*ranks, refused ? ranks->rank() : -1);
+    if (rank >= 0) {
+      const std::string why = text_of(*ranks, static_cast<int>(rank), refused ? refused->why : "");
+      if (!refused || rank > 0) refused = {fmt::format("rank {}: {}", rank, why), nullptr};
+    } else if (!equal) {
+      refused = {"smaller blocks on some ranks alone would give other bits", nullptr};
+    }
+  }
+  if (refused) return refused;
   session->initialize(nullptr);
   session->restore(*run_.store_.source(), steps);
   run_.take_over(std::move(session), key_);
+  return std::nullopt;
 }
 
-// Takes the run's state to a session within another limit. Where there is none, the run goes on in
-// one like that before. The state is in the store meanwhile, and stays there where both fail.
-void Fitting::plan_anew(Bytes limit, const train::Position& position) {
+// What is said of a limit that has changed, here or on another rank.
+std::string Fitting::limit_text(std::optional<Bytes> changed) const {
+  if (Ranks* const ranks = request_.settings.ranks) {
+    const int64_t rank = most_on(*ranks, changed ? ranks->rank() : -1);
+    const bool own = rank == ranks->rank();
+    const int64_t limit = most_on(*ranks, own ? changed->count() : 0);
+    if (!changed) {
+      return fmt::format("the limit of rank {} is now {}", rank, to_string(Bytes(limit)));
+    }
+  }
+  return "the limit is now " + to_string(*changed);
+}
+
+// Takes the run's state to a session within another limit, which on ranks may be another rank's:
+// then there is none here. Where there is no plan, the run goes on in one like that before. The
+// state is in the store meanwhile, and stays there where both fail.
+void Fitting::plan_anew(std::optional<Bytes> limit, const train::Position& position) {
   passed_limit_ = passed_limit_ || session().memory().passed_limit;
   Settings before = run_.key_.settings;
   before.whole_process = false;
   before.tune = false;  // once a run
   before.parts = session().plan().parts;
   before.lanes = session().plan().lanes;
+  before.least_shard = session().summary().shard;  // what is held in parts stays so
   run_.park(true, request_.settings.spill_directory);
   key_.settings = before;
-  key_.settings.memory = limit;
+  if (limit) key_.settings.memory = limit;
   key_.settings.plan.clear();
+  const std::string said = limit_text(limit);
   std::string what = fmt::format("planned anew at step {}", position.steps);
-  try {
-    go_on(position.steps);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kBudget) throw;
+  if (const std::optional<Refused> refused = go_on(position.steps)) {
     key_.settings = before;
-    go_on(position.steps);
-    what = "not enough, the run goes on as planned before (" + std::string(error.what()) + ")";
+    key_.settings.guarded = false;  // it has run so
+    if (const std::optional<Refused> again = go_on(position.steps)) {
+      if (again->error != nullptr) std::rethrow_exception(again->error);
+      throw Error(ErrorKind::kBudget, again->why);
+    }
+    what = "not enough, the run goes on as planned before (" + refused->why + ")";
   }
   if (checkpoints_) checkpoints_->go_on_in(session());
   const report::PlanSummary& plan = session().summary();
   const std::string blocks =
       plan.block_set == 0 ? std::string("the usual blocks")
                           : "smaller blocks (halved " + report::times_halved(plan.block_set) + ")";
-  listener_.notice(fmt::format("the limit is now {}: {}; predicted peak {}, {}", to_string(limit),
-                               what, to_string(plan.predicted_process), blocks));
+  listener_.notice(fmt::format("{}: {}; predicted peak {}, {}", said, what,
+                               to_string(plan.predicted_process), blocks));
+}
+
+// Whether steps are left after those that follow before all ranks know of a stop: one, of several.
+bool Fitting::has_more_than_next(const train::Position& at) const {
+  const int64_t next = request_.settings.ranks == nullptr ? 0 : 1;
+  if (request_.steps && at.steps + next >= *request_.steps) return false;
+  const int64_t batch = request_.settings.batch;
+  const int64_t batches = (data_.rows.train + batch - 1) / batch;
+  return at.epoch + 1 < request_.epochs || at.batches + next < batches;
+}
+
+// Whether a training that has come to a stop goes on within another limit, this rank's or another
+// one's; all ranks ask together.
+bool Fitting::agree_to_go_on(const train::History& history, std::optional<Bytes> limit) const {
+  bool stopped = run_.stop_ || !history.interrupted;
+  bool changed = limit.has_value();
+  if (Ranks* const ranks = request_.settings.ranks) {
+    stopped = any_rank(*ranks, stopped);
+    changed = any_rank(*ranks, changed);
+    ranks->check();
+  }
+  return changed && !stopped;
+}
+
+// How many ranks, this one included, are in this process's control group.
+int Fitting::sharers() const {
+  Ranks* const ranks = request_.settings.ranks;
+  if (ranks == nullptr) return 1;
+  return count_alike(*ranks, hash_text(host_name() + " " + read_cgroup_memory().path));
 }
 
 // Trains to the end, or until it is stopped; a limit that changes takes it from session to session.
 train::History Fitting::train(train::FitOptions options) {
   std::optional<train::LimitWatch> watch;
-  if (request_.follow_limits) watch.emplace(request_.take_signal);
+  if (request_.follow_limits) watch.emplace(request_.take_signal, sharers());
   std::optional<Bytes> limit;
   options.on_position = [&](const train::Position& position, bool epoch_ended) {
     if (checkpoints_) checkpoints_->pass(session(), position, epoch_ended);
     if (epoch_ended) return;
     const int64_t asked = run_.asked_limit_.exchange(0);
-    if (asked > 0) {
-      limit = Bytes(asked);
-    } else if (watch) {
-      limit = watch->poll(session().summary().predicted_process);
-    }
-    if (limit) session().request_stop();
+    std::optional<Bytes> told;
+    if (watch) told = watch->poll(session().summary().predicted_process);
+    if (asked > 0) told = Bytes(asked);
+    if (told) limit = told;
+    if (limit && has_more_than_next(position)) session().request_stop();
   };
   while (true) {
     session().forget_stop();
     train::History history = session().fit(
         *data_.train, request_.skip_validation ? nullptr : data_.validation.get(), options);
-    const bool more = !options.steps || history.steps < *options.steps;
-    if (!limit || run_.stop_ || !more) return history;
-    plan_anew(*limit, history.position);
+    if (!agree_to_go_on(history, limit)) return history;
+    plan_anew(limit, history.position);
+    if (watch) watch->rest();
     options.start = history.position;
     limit.reset();
   }

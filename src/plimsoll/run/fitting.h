@@ -5,6 +5,7 @@
 // The model, its session and its state belong to Run; this holds what lives as long as the fit:
 // data, checkpoints, callbacks, logs, and the limit that it is in.
 
+#include <exception>
 #include <memory>
 #include <optional>
 
@@ -31,8 +32,17 @@ class Fitting {
   report::PlanSummary describe(const train::Session& session) const;
   train::FitOptions options(const train::Position& start);
   train::History train(train::FitOptions options);
-  void go_on(int64_t steps);
-  void plan_anew(Bytes limit, const train::Position& position);
+  // Why there is no session within a limit; the error, where it is this rank's.
+  struct Refused {
+    std::string why;
+    std::exception_ptr error;
+  };
+  std::optional<Refused> go_on(int64_t steps);
+  void plan_anew(std::optional<Bytes> limit, const train::Position& position);
+  std::string limit_text(std::optional<Bytes> changed) const;
+  bool has_more_than_next(const train::Position& at) const;
+  bool agree_to_go_on(const train::History& history, std::optional<Bytes> limit) const;
+  int sharers() const;
   FitResult finish(train::History history);
   // Throws where ranks would not train alike; does nothing in one process.
   void expect_equal_plans(const train::Session& planned) const;

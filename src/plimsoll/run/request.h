@@ -52,6 +52,7 @@ struct Settings {
   std::optional<Bytes> spill_limit;  // none: half of what is free
   std::string spill_directory;       // empty: the first that will do (base/spill_folder.h)
   bool profile = false;              // measures every step of the plan
+  bool guarded = true;               // without a limit refuses what takes nearly all that there is
   // What a process that is somebody else's held before the first call; `memory` is the limit of
   // all that it holds, and the run's is what is left (planning/memory_model.h). Zero: the process
   // is the run's.
@@ -65,6 +66,7 @@ struct Settings {
   Bytes exchange{};
   // What they hold in parts (ops/fuse/shards.h); none: as little as fits on all of them.
   std::optional<int> shard;
+  int least_shard = 0;  // that may be taken where nobody says
   // Plan alone: made for one of so many ranks, which are not here, and how they are joined.
   int rank_count = 0;
   std::optional<planning::Network> network;

@@ -46,6 +46,19 @@ planning::DataMemory any_data(const layers::Model& model, const layers::CompileO
   return {source.held, Bytes(), {source.opening, source.opened}};
 }
 
+DataRequest opened_by(Ranks* ranks, DataRequest data) {
+  data.paths.set.ranks = ranks;
+  return data;
+}
+
+std::vector<Bytes> output_row_bytes(const layers::Model& model) {
+  std::vector<Bytes> bytes;
+  for (const layers::ModelPort& port : model.outputs()) {
+    bytes.push_back(tensor_bytes(port.type.dtype, port.type.shape, 1));
+  }
+  return bytes;
+}
+
 }  // namespace
 
 void fill_memory(const train::Session& session, report::RunSummary& summary) {
@@ -268,7 +281,7 @@ Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
   const Settings& settings = request.settings;
   layers::CompileOptions compile = need_compile("evaluate");
   const std::shared_ptr<data::Dataset> dataset =
-      open_data(request.data, model_, compile, true, listener);
+      open_data(opened_by(settings.ranks, request.data), model_, compile, true, listener);
   refuse_no_rows(settings.batch, dataset->row_count());
   if (request.data.opened == nullptr) {
     note_labels(*dataset, compile, model_, listener);
@@ -286,6 +299,7 @@ Evaluation Run::evaluate(const EvaluateRequest& request, Listener& listener) {
   if (settings.ranks != nullptr) {
     SharedRun shared;
     shared.head = session->describe(0, data::Shuffle::kNone);
+    shared.programs = session->fingerprint();
     shared.evaluated = key.rows.evaluate;
     expect_equal_runs(*settings.ranks, shared);
     expect_equal_state(*settings.ranks, *session, nullptr, 0);
@@ -305,7 +319,8 @@ train::MemoryReport Run::predict(const PredictRequest& request, const OpenSink& 
   const Busy busy(*this, listener, "predict");
   const Settings& settings = request.settings;
   const std::shared_ptr<data::Dataset> dataset =
-      open_data(request.data, model_, compile_.value_or(layers::CompileOptions{}), false, listener);
+      open_data(opened_by(settings.ranks, request.data), model_,
+                compile_.value_or(layers::CompileOptions{}), false, listener);
   dataset->targets.clear();
   dataset->weights.clear();
   if (request.data.opened == nullptr) note_own_scale(*dataset, request.data.paths, listener);
@@ -313,16 +328,37 @@ train::MemoryReport Run::predict(const PredictRequest& request, const OpenSink& 
   park();
   SessionKey key;
   key.settings = settings;
+  key.settings.ranks = nullptr;  // each computes whole batches
   key.rows.predict = dataset->row_count();
   key.data = memory_of(*dataset, settings.batch);
   key.data.held += held * key.rows.predict;
+  const std::vector<Bytes> row_bytes = output_row_bytes(model_);
+  if (settings.ranks != nullptr) key.data.held += train::PredictionTurns::piece_bytes(row_bytes);
   layers::CompileOptions compile;
   if (compile_) compile.precision = compile_->precision;
   const auto session = make_session(compile, key, listener);
-  OutputSink& sink = open(key.rows.predict);
   session->initialize(store_.source());
   keep_initial(*session);
-  session->predict(*dataset, sink);
+  std::optional<train::PredictionTurns> turns;
+  if (settings.ranks != nullptr) {
+    SharedRun shared;
+    shared.head = session->describe(key.rows.predict, data::Shuffle::kNone);
+    shared.programs = session->fingerprint();
+    expect_equal_runs(*settings.ranks, shared);
+    expect_equal_state(*settings.ranks, *session, nullptr, 0);
+    const std::string layer = model_.stateful_layer();
+    if (!layer.empty()) {
+      listener.notice("[" + layer + "] goes on from batch to batch: the first rank predicts alone");
+    }
+    turns.emplace(*settings.ranks,
+                  train::PredictionTurns::Options{
+                      .row_bytes = row_bytes,
+                      .batches = (key.rows.predict + settings.batch - 1) / settings.batch,
+                      .batch = settings.batch,
+                      .in_order = !layer.empty(),
+                      .spill_directory = settings.spill_directory});
+  }
+  session->predict(*dataset, open(key.rows.predict), turns ? &*turns : nullptr);
   return session->memory();
 }
 

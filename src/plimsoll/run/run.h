@@ -107,7 +107,8 @@ class Run {
   FitResult fit(const FitRequest& request, Listener& listener);
   Evaluation evaluate(const EvaluateRequest& request, Listener& listener);
   // Predictions go to the sink that `open` returns for so many rows, row by row, in order; it is
-  // asked for when there is a plan. `held` is what it holds in memory for each row.
+  // asked for when there is a plan. `held` is what it holds in memory for each row. Ranks take
+  // batches by turns, and the first one's sink has all rows (train/prediction_turns.h).
   using OpenSink = std::function<OutputSink&(int64_t rows)>;
   train::MemoryReport predict(const PredictRequest& request, const OpenSink& open, Bytes held,
                               Listener& listener);

@@ -148,6 +148,7 @@ planning::PlanRequest plan_request(const Settings& settings) {
   request.given = settings.given;
   request.exchange = settings.exchange;
   if (settings.ranks != nullptr) request.ranks = {settings.ranks->rank(), settings.ranks->count()};
+  request.least_shard = settings.least_shard;
   request.backend = settings.backend;
   request.parts = settings.parts;
   request.threads = settings.threads;
@@ -177,6 +178,7 @@ train::SessionOptions session_options(const Settings& settings) {
   session.shard = settings.shard;
   session.plan = plan_request(settings);
   session.profile = settings.profile;
+  session.guarded = settings.guarded;
   session.whole_process = settings.whole_process;
   return session;
 }

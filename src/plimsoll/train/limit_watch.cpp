@@ -28,24 +28,30 @@ void take_signal(int, siginfo_t* info, void*) {
   asked.store(has_value ? info->si_value.sival_int : kReadGroup, std::memory_order_relaxed);
 }
 
-LimitWatch::Reading read_system() {
+Bytes part_of(Bytes whole, int sharers) { return Bytes(whole.count() / sharers); }
+
+LimitWatch::Reading read_system(int sharers) {
   const CgroupMemory group = read_cgroup_memory();
   LimitWatch::Reading reading;
   reading.limit = group.limit;
   if (group.high && (!group.limit || *group.high < *group.limit)) reading.limit = group.high;
+  if (reading.limit) reading.limit = part_of(*reading.limit, sharers);
   if (read_memory_pressure().value_or(0) >= kStalledPercent) {
     // What is predicted counts pages of files, page tables and kernel stacks too.
     const ProcessMemory process = read_process_memory();
-    reading.safe =
-        memory_safe_for_process() + process.file + process.page_tables + process.kernel_stacks;
+    const Bytes held = process.anonymous + process.shared;
+    const Bytes left = memory_safe_for_process() - held;
+    reading.safe = held + part_of(max(left, Bytes()), sharers) + process.file +
+                   process.page_tables + process.kernel_stacks;
   }
   return reading;
 }
 
 }  // namespace
 
-LimitWatch::LimitWatch(bool with_signal)
-    : LimitWatch([clock = SteadyClock()] { return clock.seconds(); }, read_system, with_signal) {}
+LimitWatch::LimitWatch(bool with_signal, int sharers)
+    : LimitWatch([clock = SteadyClock()] { return clock.seconds(); },
+                 [sharers] { return read_system(sharers); }, with_signal) {}
 
 LimitWatch::LimitWatch(Clock clock, Reader reader, bool with_signal)
     : clock_(std::move(clock)),
@@ -63,6 +69,8 @@ LimitWatch::LimitWatch(Clock clock, Reader reader, bool with_signal)
 LimitWatch::~LimitWatch() {
   if (takes_signal_) ::sigaction(SIGUSR1, &before_, nullptr);
 }
+
+void LimitWatch::rest() { next_pressure_ = clock_() + kPressureEverySeconds; }
 
 std::optional<Bytes> LimitWatch::poll(Bytes predicted) {
   const int signal =

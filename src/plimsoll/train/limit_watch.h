@@ -28,8 +28,9 @@ class LimitWatch {
   using Clock = std::function<double()>;  // seconds
   using Reader = std::function<Reading()>;
 
-  // `with_signal`: whether SIGUSR1 is taken.
-  explicit LimitWatch(bool with_signal = true);
+  // `with_signal`: whether SIGUSR1 is taken. `sharers`: processes of this run in the control group,
+  // which have equal parts of its limit, and of what others leave.
+  explicit LimitWatch(bool with_signal = true, int sharers = 1);
   // For tests.
   LimitWatch(Clock clock, Reader reader, bool with_signal = true);
   ~LimitWatch();
@@ -40,6 +41,8 @@ class LimitWatch {
   // system is read once a second. A limit is answered once; pressure once in half a minute, and
   // where it leaves clearly less than the run takes and than the answer before.
   std::optional<Bytes> poll(Bytes predicted);
+  // The run has another plan, whoever asked for it: pressure is no answer for half a minute.
+  void rest();
 
  private:
   Clock clock_;

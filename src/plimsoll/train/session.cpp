@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/process_memory.h"
 #include "base/spill_folder.h"
 #include "exec/spill_queue.h"
@@ -88,7 +89,7 @@ Session::Session(const layers::Model& model, const layers::CompileOptions& compi
   summary_ = std::move(planned.summary);
   run_ = std::move(*planned.runnable);
   give_back_free_heap();  // the search is over, and the arena not touched yet
-  if (!options.plan.limit) {
+  if (!options.plan.limit && options.guarded) {
     const Bytes guard = planning::guard_without_limit();
     if (summary_.predicted_process > guard) {
       throw Error(
@@ -433,17 +434,23 @@ void Session::write_state(const std::string& name, std::span<const std::byte> so
   executor_->write_state(name, 0, source);
 }
 
-void Session::predict(data::Dataset& dataset, OutputSink& sink) {
+void Session::predict(data::Dataset& dataset, OutputSink& sink, PredictionTurns* turns) {
   const MemoryTag tag(MemoryPart::kData);
   const AheadGrant grant(dataset, run_.overhead.ahead, options_.batch, data::Shuffle::kNone);
   data::BatchSource batches = bind(dataset, programs().predict_inputs, data::Shuffle::kNone);
+  if (turns != nullptr) batches.take_every(turns->every());
   ShiftedSink shifted(sink);
   backend::StepContext context;
   context.training = false;
   for (int64_t i = 0; i < batches.batch_count(); ++i) {
-    batches.select(0, i);
+    const int64_t rows = batches.rows_in(i);
     shifted.set_first_row(i * options_.batch);
-    executor_->run(program_for("predict", batches.rows_in(i)), context, &batches, &shifted);
+    if (turns == nullptr || turns->has(i)) {
+      batches.select(0, i);
+      OutputSink& taken = turns == nullptr ? shifted : turns->sink(shifted);
+      executor_->run(program_for("predict", rows), context, &batches, &taken);
+    }
+    if (turns != nullptr) turns->pass(i, rows, shifted);
     end_run();
   }
 }
@@ -599,6 +606,11 @@ void Session::set_learning_rate(double rate) {
   PLIMSOLL_CHECK(!programs().learning_rate.empty(), "a learning rate of no one's own");
   const auto value = static_cast<float>(rate);
   executor_->write_state(programs().learning_rate, 0, std::as_bytes(std::span(&value, 1)));
+}
+
+std::string Session::fingerprint() const {
+  const planning::Lowered& lowered = run_.lowered;
+  return to_hex(graph::fingerprint(lowered.of_one ? *lowered.of_one : lowered.built.set));
 }
 
 CheckpointHead Session::describe(int64_t rows, data::Shuffle shuffle) const {

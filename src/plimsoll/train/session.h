@@ -30,7 +30,9 @@
 #include "report/progress.h"
 #include "train/checkpoint.h"
 #include "train/limit_check.h"
+#include "train/memory_report.h"
 #include "train/not_finite.h"
+#include "train/prediction_turns.h"
 #include "train/step_traffic.h"
 
 namespace plimsoll::train {
@@ -43,6 +45,7 @@ struct SessionOptions {
   Ranks* ranks = nullptr;
   std::optional<int> shard{};  // what they hold in parts; none: as little as fits (sharing.h)
   bool profile = false;        // measure every step of the plan
+  bool guarded = true;         // without a limit refuses what takes nearly all that there is
   // Whether what the process took before counts towards the limit too, or only what it takes from
   // now on (limit_check.h).
   bool whole_process = false;
@@ -107,17 +110,6 @@ struct History {
   bool interrupted = false;     // by request_stop() or FitOptions::stop
 };
 
-// What the kernel says now, beside what was planned.
-struct MemoryReport {
-  Bytes planned_arena;
-  Bytes measured_arena;
-  Bytes arena_values;  // the least that measured_arena is: scratch need not be touched
-  Bytes predicted_process;
-  Bytes measured_process;
-  std::optional<Bytes> limit;
-  bool passed_limit = false;  // a fault of ours
-};
-
 class Session {
  public:
   // Throws kBudget with the numbers of the answer where the limit cannot be met.
@@ -146,6 +138,8 @@ class Session {
   // without reading files: there, true. False where this run has no such variable.
   bool differs(TensorSource& tensors, size_t index);
 
+  // A hash of all programs, the same on ranks that share them.
+  std::string fingerprint() const;
   // What a checkpoint says of this run, but for where it stands; `rows` of training data.
   CheckpointHead describe(int64_t rows, data::Shuffle shuffle) const;
   // Takes every state variable from a checkpoint written after `steps` steps. Throws kModel naming
@@ -158,8 +152,9 @@ class Session {
   void set_learning_rate(double rate);
   History fit(data::Dataset& train, data::Dataset* validation, const FitOptions& options);
   Metrics evaluate(data::Dataset& dataset);
-  // Predictions go to `sink` row by row, in order.
-  void predict(data::Dataset& dataset, OutputSink& sink);
+  // Predictions go to `sink` row by row, in order; where ranks take batches by turns, to the first
+  // rank's.
+  void predict(data::Dataset& dataset, OutputSink& sink, PredictionTurns* turns = nullptr);
 
   // For loops of the user's own (accumulator.h): one program on rows [first, first + count) of a
   // data set, in their order; returns the loss. `program` is "train" or "evaluate", and there is

@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/input_lookup.h"
+#include "base/ranks.h"
 
 namespace plimsoll::data {
 
@@ -36,6 +37,7 @@ struct DatasetOptions {
   std::string labels;           // a file of its own, or empty
   std::string weights;          // one weight per sample, or empty
   std::string spill_directory;  // "": see base/spill_folder.h
+  Ranks* ranks = nullptr;       // that open the same data: the first one's standard input is all's
   // What the model takes and gives per sample; empty or 0: not known.
   std::vector<int64_t> sample_shape;
   int64_t target_elements = 0;
