@@ -30,8 +30,9 @@ def bits_of(rate: str) -> float:
 
 
 class Hosts:
-    def __init__(self, folder: Path, count: int) -> None:
+    def __init__(self, folder: Path, count: int, rate: str, seconds: float) -> None:
         self.count, self.stem = count, f"plimsoll-{os.getpid()}"
+        self.bytes_per_second, self.seconds = bits_of(rate) / 8, seconds
         self.agent = folder / "agent"
         # What mpirun starts its processes on other hosts by, as by ssh: HOST COMMAND…
         lines = ["#!/bin/sh", "host=$1", "shift",
@@ -88,6 +89,12 @@ class Hosts:
         ip("-n", name, "addr", "add", f"{NETWORK}.{number}/24", "dev", "wire")
         ip("-n", name, "link", "set", "wire", *more, "up")
         ip("-n", name, "link", "set", "lo", "up")
+        # One that paces by what it measured (bbr) sends slowly to peers that take turns, and a
+        # small message waits for all that was sent before: as much as is on its way, and no more.
+        room = max(256 << 10, int(2.5 * self.seconds * self.bytes_per_second))
+        for setting, value in (("tcp_congestion_control", "reno"),
+                               ("tcp_wmem", f"4096 65536 {room}")):  # fmt: skip
+            ip("netns", "exec", name, "sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{setting}")
 
     def cut(self, number: int) -> None:
         """Nothing reaches that host any more, and nobody is told."""
@@ -132,7 +139,7 @@ def hosts(folder: Path, count: int, rate: str, way: float = 0) -> Iterator[Hosts
     for tool in ("ip", "tc", "unshare"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not here: install iproute2")
-    made = Hosts(folder, count)
+    made = Hosts(folder, count, rate, way)
     try:
         try:
             if way > 0:

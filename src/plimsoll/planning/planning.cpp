@@ -26,7 +26,9 @@ RunnablePlan make_runnable(SetAnswer&& chosen, const ProcessOverhead& overhead,
   if (request.estimate) {
     for (size_t p = 0; p < runnable.plan.programs.size(); ++p) {
       plan::ProgramFacts facts(chosen.lowered.built.set.programs[p], chosen.catalog());
-      runnable.estimates.push_back(plan::estimate_again(runnable.plan.programs[p], facts));
+      // Plans are compared with what they wait for memory where they are by measured times.
+      const bool waits = chosen.timed != nullptr;
+      runnable.estimates.push_back(plan::estimate_again(runnable.plan.programs[p], facts, waits));
     }
   }
   runnable.lowered = std::move(chosen.lowered);

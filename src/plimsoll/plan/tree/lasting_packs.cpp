@@ -6,6 +6,7 @@
 
 #include "plan/core/walk.h"
 #include "plan/facts/estimate.h"
+#include "plan/facts/traffic.h"
 
 namespace plimsoll::plan {
 namespace {
@@ -102,8 +103,9 @@ void keep_packs(const ProgramPlan& program, const std::vector<int64_t>& packs,
   }
 }
 
-std::vector<double> estimate_again(const ProgramPlan& program, ProgramFacts& facts) {
+std::vector<double> estimate_again(const ProgramPlan& program, ProgramFacts& facts, bool waits) {
   std::vector<double> seconds = estimate_items(program, facts);
+  if (waits) wait_for_memory(program, program.arena_bytes, facts, seconds);
   for (int64_t pack : find_lasting_packs(program, facts.graph())) {
     seconds[static_cast<size_t>(pack)] = 0;
   }

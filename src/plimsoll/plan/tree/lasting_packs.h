@@ -36,7 +36,8 @@ std::vector<int64_t> find_lasting_packs(const ProgramPlan& program, const graph:
 void keep_packs(const ProgramPlan& program, const std::vector<int64_t>& packs,
                 std::vector<Buffer>& buffers);
 
-// Seconds by item number (plan/facts/estimate.h) of a placed program's run after another.
-std::vector<double> estimate_again(const ProgramPlan& program, ProgramFacts& facts);
+// Seconds by item number (plan/facts/estimate.h) of a placed program's run after another; `waits`:
+// with what they wait for memory (plan/facts/traffic.h).
+std::vector<double> estimate_again(const ProgramPlan& program, ProgramFacts& facts, bool waits);
 
 }  // namespace plimsoll::plan
