@@ -12,6 +12,7 @@
     tools/bench --mode ranks S0a          two ranks of a thread each beside one process of two
     tools/bench --mode unseen             networks that nothing was tuned on, free and at limits
     tools/bench --mode drawn              networks drawn at random, by the commit's hash
+    tools/bench --mode operators VGG16    slow operators beside TensorFlow's own calls
     tools/bench --mode watch S0a          TensorFlow's steps under plimsoll watch, and alone
 
 Each run is a process of its own, runs of all sides alternate, all read the same files from page
@@ -67,6 +68,7 @@ USUAL = {
     "live_speed": ["S0a", "S1b", "S4b"],
     "ranks": ["S0a", "ResNet50", "GPT-small"],
     "unseen": UNSEEN,
+    "operators": UNSEEN,
     "drawn": DRAWN,
 }
 
@@ -113,7 +115,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    more = {"ladder": ["fashion"], "unseen": UNSEEN, "train": UNSEEN, "drawn": DRAWN}
+    more = {mode: UNSEEN for mode in ("unseen", "operators", "train")}
+    more |= {"ladder": ["fashion"], "drawn": DRAWN}
     known = [*NAMES, *more.get(options.mode, [])]
     for name in options.names:
         if name not in known and options.mode != "start":
@@ -177,6 +180,8 @@ def heading(about: dict[str, Any]) -> str:
     runs = f": the least and the median of {about['repeat']} runs of each side, alternately"
     if " --mode kernels" in about["command"]:
         runs = ": the least of many calls of each kernel"
+    elif " --mode operators" in about["command"]:
+        runs = f": the fastest of {about['repeat']} runs, beside TensorFlow's least of many calls"
     return (
         f"{about['date']} · {about['machine']}, {about['processors']} processors, "
         f"{about['memory_bytes'] / 2**30:.0f} GiB · {speed} at the start, load average "

@@ -12,6 +12,10 @@ def seconds(value: float | None) -> str:
     return f"{value * 1e6:.1f} µs" if value < 1e-3 else f"{value:.4g} s"
 
 
+def milliseconds(value: float) -> str:
+    return f"{value * 1e3:.3g}"
+
+
 def mib(value: float | None) -> str:
     return "–" if value is None else f"{value / 2**20:.1f}"
 
@@ -65,6 +69,40 @@ def compared(peers: list[str]) -> list[Column]:
         columns.append((f"{peer}: the same", lambda r, p=peer: side(r["peers"].get(p))))
         columns.append(("ratio", lambda r, p=peer: times(r["ratios"].get(p))))
     return [*columns, ("goal", goal)]
+
+
+def of_networks(mode: str, name: Column, peak: Column, time: Column, last: Column) -> list[Column]:
+    """Networks free and at limits."""
+    plan: Column = ("plan", lambda r: r["what"])
+    size: Column = ("limit MiB", lambda r: mib(r["limit_bytes"]))
+    guess: Column = ("estimated / measured", lambda r: r["estimate"])
+    if mode == "drawn":
+        slow: Column = ("below 40 % of their limits, of the step", lambda r: r.get("slow") or "–")
+        return [name, plan, size, peak, time, guess, slow, last]
+    theirs: Column = ("TensorFlow", lambda r: seconds(r["tensorflow_seconds"]))
+    speed: Column = ("ratio", lambda r: times(r["speed"]))
+    return [name, plan, size, peak, time, theirs, speed, guess, last]
+
+
+def of_operators() -> list[Column]:
+    """Calls, or calls of one operator, beside TensorFlow's."""
+
+    def theirs(row: Row) -> str:
+        hot, cold = row["tensorflow_seconds"], row["tensorflow_cold_seconds"]
+        return "none" if hot is None else f"{milliseconds(hot)} · {milliseconds(cold)}"
+
+    def ratio(row: Row) -> str:
+        return "–" if row["ratio"] is None else f"{row['ratio']:.2f} · {times(row['cold_ratio'])}"
+
+    return [
+        ("operator", lambda r: r["operator"]),
+        ("of the step", lambda r: f"{r['share']:.1%}"),
+        ("of its limit", lambda r: f"{r['of_limit']:.0%}"),
+        ("ms", lambda r: milliseconds(r["seconds"])),
+        ("TensorFlow ms: in caches · past them", theirs),
+        ("ratio", ratio),
+        ("not compared", lambda r: r["beside"] or "–"),
+    ]
 
 
 def columns_of(mode: str, peers: list[str]) -> list[Column]:
@@ -134,17 +172,10 @@ def columns_of(mode: str, peers: list[str]) -> list[Column]:
         sent: Column = ("sent MB", lambda r: f"{r['exchanged_bytes'] / 1e6:.1f}")
         many: Column = ("ranks", lambda r: f"{r['ranks']} of a thread")
         return [name, many, time, waited, whole, threads, theirs, speed, sent, peak, last]
-    if mode == "unseen":
-        size: Column = ("limit MiB", lambda r: mib(r["limit_bytes"]))
-        theirs = ("TensorFlow", lambda r: seconds(r["tensorflow_seconds"]))
-        speed = ("ratio", lambda r: times(r["speed"]))
-        guess: Column = ("estimated / measured", lambda r: r["estimate"])
-        return [name, ("plan", lambda r: r["what"]), size, peak, time, theirs, speed, guess, last]
-    if mode == "drawn":
-        size = ("limit MiB", lambda r: mib(r["limit_bytes"]))
-        guess = ("estimated / measured", lambda r: r["estimate"])
-        slow: Column = ("below 40 % of their limits, of the step", lambda r: r.get("slow") or "–")
-        return [name, ("plan", lambda r: r["what"]), size, peak, time, guess, slow, last]
+    if mode in ("unseen", "drawn"):
+        return of_networks(mode, name, peak, time, last)
+    if mode == "operators":
+        return [name, *of_operators(), last]
     return [name, last]
 
 

@@ -92,6 +92,8 @@ def test_the_roofline_names_what_is_slow(plimsoll: Path) -> None:
         least = row["flops"] / machine["flops_per_second"]
         memory = row["bytes"] / machine["bytes_per_second"]
         assert row["limit_seconds"] == pytest.approx(max(least, memory))
+        assert row["inputs"][0]["shape"][0] == line["batch"]
+        assert row["outputs"][0]["shape"][-1] == row["attributes"]["units"]
     assert any(row["limit_seconds"] is None for row in train["rows"] if row["kind"] == "data")
     (line,) = bench(plimsoll, "S4s", "--program", "evaluate", "--steps", 3, "--roofline")
     passes = next(p for p in line["profile"]["programs"] if p["program"] == "evaluate")

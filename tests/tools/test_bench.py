@@ -294,6 +294,23 @@ def test_a_network_free_and_at_limits(
 
 
 @pytest.mark.slow
+def test_slow_operators_beside_tensorflow(
+    build_dir: pathlib.Path, tmp_path: pathlib.Path, materials: pathlib.Path
+) -> None:
+    got = tool(
+        build_dir, tmp_path, materials, "LSTM-autoencoder", "--mode", "operators", "--steps", "4"
+    )
+    assert got.code == 0, got.errors
+    assert {row["mode"] for row in got.rows} == {"operators"}
+    for row in got.rows:
+        if "share" not in row:
+            continue  # the only one: none is slow
+        assert row["operator"] in got.text and 0 < row["share"] < 1
+        assert row["seconds"] == pytest.approx(sum(each["seconds"] for each in row["calls"]))
+        assert row["ratio"] or row["beside"]  # a time, or why there is none
+
+
+@pytest.mark.slow
 def test_networks_written_down_for_pytorch(tmp_path: pathlib.Path) -> None:
     import keras
     import numpy as np

@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "bench/random_data.h"
 #include "bench/workloads.h"
+#include "graph/program.h"
 #include "layers/training/batch_norm_groups.h"
 #include "run/model.h"
 #include "run/open_data.h"
@@ -185,6 +186,33 @@ report::Speed describe(const Request& request, const Workload& workload,
   return speed;
 }
 
+std::vector<report::Operand> operands_of(const std::vector<graph::ValueType>& types,
+                                         int64_t batch) {
+  std::vector<report::Operand> operands;
+  operands.reserve(types.size());
+  for (const graph::ValueType& type : types) {
+    operands.push_back({std::string(to_string(type.dtype)), type.shape.at(batch)});
+  }
+  return operands;
+}
+
+// What each kernel was asked for, so that another program can be asked for the same.
+void add_calls(report::Profile& profile, const graph::ProgramSet& set) {
+  for (report::ProgramProfile& measured : profile.programs) {
+    const graph::Program* program = graph::find_program(set, measured.program);
+    PLIMSOLL_CHECK(program != nullptr, "a program ran that is none of the session's");
+    for (report::ProfileRow& row : measured.rows) {
+      if (row.kind != "kernel") continue;
+      const graph::NodeId node = graph::find_node(program->graph, row.what);
+      PLIMSOLL_CHECK(node.valid(), "a kernel ran that is no node of its program");
+      row.call =
+          report::KernelCall{operands_of(graph::input_types(program->graph, node), program->batch),
+                             operands_of(graph::output_types(program->graph, node), program->batch),
+                             program->graph.node(node).attributes};
+    }
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(Program program) {
@@ -232,6 +260,7 @@ report::Speed measure(const Request& request, run::Listener& listener) {
           : pass_steps(session, dataset, request.program == Program::kEvaluate, batches);
   report::Speed speed = describe(request, workload, session, std::move(seconds));
   if (request.profile) speed.profile = session.profile();
+  if (request.profile && request.calls) add_calls(*speed.profile, session.programs().set);
   return speed;
 }
 

@@ -30,6 +30,7 @@ struct Request {
   int64_t batch = 0;     // samples a step; 0: the workload's
   int64_t steps = 0;     // of training, or batches of random data; 0: the workload's
   bool profile = false;  // in the answer, too
+  bool calls = false;    // in the profile, what each kernel was asked for
 };
 
 // Throws as the run does, and kConfig for a name that no workload has.

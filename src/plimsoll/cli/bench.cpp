@@ -50,6 +50,7 @@ bench::Request request_for(const BenchCommand& command, const std::string& name)
   request.model = model_request(command.model);
   request.settings = settings_of(command.model, command.data.set.spill_directory);
   request.profile = command.asks_times();
+  request.calls = command.model.json || !command.profile_output.empty();
   request.data = command.data;
   request.program = bench::parse_program("--program", command.program);
   request.batch = command.batch;

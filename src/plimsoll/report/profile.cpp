@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <variant>
 
 #include "base/format.h"
 #include "report/table.h"
@@ -135,22 +136,43 @@ Json machine_to_json(const std::optional<MachineSpeed>& machine) {
   return machine ? Json::parse(to_json(*machine)) : Json(nullptr);
 }
 
+Json operands_to_json(const std::vector<Operand>& operands) {
+  Json list = Json::array();
+  for (const Operand& operand : operands) {
+    list.push_back({{"dtype", operand.dtype}, {"shape", operand.shape}});
+  }
+  return list;
+}
+
+Json attributes_to_json(const graph::Attributes& attributes) {
+  Json object = Json::object();
+  for (const auto& entry : attributes.entries()) {
+    std::visit([&](const auto& value) { object[entry.first] = value; }, entry.second);
+  }
+  return object;
+}
+
 Json to_json(const ProfileRow& row, const ProgramProfile& program,
              const std::optional<MachineSpeed>& machine) {
   const double limit = machine ? limit_seconds(row, *machine) : 0;
-  return {{"layer", row.layer},
-          {"what", row.what},
-          {"kind", row.kind},
-          {"op", row.op},
-          {"calls", row.calls},
-          {"seconds", row.seconds},
-          {"estimated_seconds", row.estimated},
-          {"phase", row.phase < 0 ? Json(nullptr) : Json(row.phase)},
-          {"share", program.seconds > 0 ? row.seconds / program.seconds : 0},
-          {"flops", row.flops},
-          {"bytes", row.bytes},
-          {"bf16", row.bf16},
-          {"limit_seconds", limit > 0 ? Json(limit) : Json(nullptr)}};
+  Json json = {{"layer", row.layer},
+               {"what", row.what},
+               {"kind", row.kind},
+               {"op", row.op},
+               {"calls", row.calls},
+               {"seconds", row.seconds},
+               {"estimated_seconds", row.estimated},
+               {"phase", row.phase < 0 ? Json(nullptr) : Json(row.phase)},
+               {"share", program.seconds > 0 ? row.seconds / program.seconds : 0},
+               {"flops", row.flops},
+               {"bytes", row.bytes},
+               {"bf16", row.bf16},
+               {"limit_seconds", limit > 0 ? Json(limit) : Json(nullptr)}};
+  if (!row.call) return json;
+  json["inputs"] = operands_to_json(row.call->inputs);
+  json["outputs"] = operands_to_json(row.call->outputs);
+  json["attributes"] = attributes_to_json(row.call->attributes);
+  return json;
 }
 
 Json phases_to_json(const ProgramProfile& program) {

@@ -13,7 +13,22 @@
 #include <string>
 #include <vector>
 
+#include "graph/attributes.h"
+
 namespace plimsoll::report {
+
+// A value that a kernel takes or makes, at its program's batch.
+struct Operand {
+  std::string dtype;
+  std::vector<int64_t> shape;
+};
+
+// What a kernel is asked for: enough to ask another program for the same.
+struct KernelCall {
+  std::vector<Operand> inputs;
+  std::vector<Operand> outputs;
+  graph::Attributes attributes;
+};
 
 // All runs of one step of a program's plan.
 struct ProfileRow {
@@ -29,6 +44,7 @@ struct ProfileRow {
   bool bf16 = false;     // of bfloat16 numbers
   double estimated = 0;  // seconds that the plan was chosen by; 0: not known
   int phase = -1;        // which of the plan's outermost loops it stands in; −1: in none
+  std::optional<KernelCall> call{};  // of kernels, where somebody filled it in
 };
 
 // One step in the last run, from its start.
@@ -90,6 +106,7 @@ std::string to_text(const Profile& profile);
 // "first", "last", "seconds", "estimated_seconds"}], "rows": [{"layer", "what", "kind", "op",
 // "calls", "seconds", "estimated_seconds", "phase", "share", "flops", "bytes", "bf16",
 // "limit_seconds"}]}]}; limit_seconds is null where there is none, phase where it stands in none.
+// With a call: "inputs" and "outputs", each [{"dtype", "shape"}], and "attributes", too.
 std::string to_json(const Profile& profile);
 // The last run of that program, in Chrome's trace event format (chrome://tracing,
 // Perfetto): complete events, microseconds; each event's args say its layer, operator, and its
