@@ -72,6 +72,14 @@ def under_mpirun(ranks: int) -> list[str]:
     return [str(MPIRUN), *root, "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
 
 
+def side_by_side(*commands: list[str]) -> subprocess.CompletedProcess[str]:
+    """A rank for each command."""
+    words = [*under_mpirun(1), *commands[0]]
+    for command in commands[1:]:
+        words += [":", "-n", "1", *command]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120)
+
+
 class Job:
     """72 images in batches of 64, the second one of 8, and BatchNormalization."""
 

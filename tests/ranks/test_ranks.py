@@ -12,7 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from normalized_network import layer, write_normalized_network
-from ranks_job import LIBRARY, MPI, Job, skip_without_ranks, started_by, under_mpirun
+from ranks_job import (
+    LIBRARY,
+    MPI,
+    Job,
+    side_by_side,
+    skip_without_ranks,
+    started_by,
+    under_mpirun,
+)
 
 FILE_FAILURE = 6
 INTERRUPTED = 7
@@ -267,10 +275,7 @@ def test_other_models_are_not_evaluated_as_one(job: Job) -> None:
         commands.append([str(job.binary), "evaluate", str(trained), "--data",
                          str(job.folder / "x.npy"), "--labels", str(job.folder / "y.npy"),
                          "--parts", "2"])  # fmt: skip
-    done = subprocess.run(
-        [*under_mpirun(1), *commands[0], ":", "-n", "1", *commands[1]],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = side_by_side(*commands)
     assert done.returncode != 0
     assert "weights and state of the optimizer: expected the same" in done.stderr
 

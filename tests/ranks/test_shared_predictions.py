@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import pytest
 from normalized_network import layer
-from ranks_job import Job, skip_without_ranks, under_mpirun
+from ranks_job import Job, side_by_side, skip_without_ranks, under_mpirun
 
 
 @pytest.fixture(autouse=True)
@@ -107,10 +107,7 @@ def test_ranks_that_predict_by_other_layers(job: Job) -> None:
     commands = [[str(job.binary), "predict", str(model), "--data", str(job.folder / "x.npy"),
                  "--output", str(job.folder / "p.npy"), "--parts", "2"]
                 for model in trained]  # fmt: skip
-    done = subprocess.run(
-        [*under_mpirun(1), *commands[0], ":", "-n", "1", *commands[1]],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = side_by_side(*commands)
     assert done.returncode != 0
     assert "the model's layers: expected the same" in done.stderr
     assert not list(job.folder.glob("*.tmp"))
@@ -124,10 +121,7 @@ def test_ranks_that_predict_by_other_weights(job: Job) -> None:
         commands.append([str(job.binary), "predict", str(trained), "--data",
                          str(job.folder / "x.npy"), "--output", str(job.folder / "p.npy"),
                          "--parts", "2"])  # fmt: skip
-    done = subprocess.run(
-        [*under_mpirun(1), *commands[0], ":", "-n", "1", *commands[1]],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = side_by_side(*commands)
     assert done.returncode != 0
     assert "weights and state of the optimizer: expected the same" in done.stderr
 
