@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/process_memory.h"
 #include "ranks/ranks.h"
 #include "run/request.h"
@@ -100,6 +101,7 @@ class Group {
 
  private:
   ranks::JoinedRanks& joined() const {
+    refuse_in_child("ranks");
     if (joined_ == nullptr)
       throw Error(ErrorKind::kBackend,
                   "ranks: expected them to be joined, received a program that has left them.");

@@ -128,6 +128,7 @@ struct RankRun {
       const plan::Validation valid = plan::validate(chosen, programs, backend->catalog());
       if (!valid.ok()) throw Error(ErrorKind::kInternal, valid.message);
       toys::ThreadRanks ranks(meeting, place.rank, place.count);
+      if (question.beside && place.rank % 4 == 1) ranks.start_helper();
       results = run_programs(programs, chosen, *backend, usual_order(programs), {.poison = true},
                              &ranks, held);
       ranks.check();

@@ -60,12 +60,22 @@ class ThreadRanks final : public Ranks {
 
   int rank() const noexcept override { return rank_; }
   int count() const noexcept override { return count_; }
+  ~ThreadRanks() override { stop_helper(); }
+  ThreadRanks(const ThreadRanks&) = delete;
+  ThreadRanks& operator=(const ThreadRanks&) = delete;
   void check() const override {
+    const auto held = lock();
     if (failed_) throw Error(ErrorKind::kIo, "rank: nothing received that was expected");
   }
-  Sent sent() const noexcept override { return sent_; }
+  Sent sent() const noexcept override {
+    const auto held = lock();
+    return sent_;
+  }
+  // What is begun goes on in a thread of its own.
+  using Ranks::start_helper;
 
  private:
+  void fail_all() noexcept override { failed_ = true; }
   void begin_swap(const Swap& swap) noexcept override {
     swap_ = swap;
     if (failed_) return;

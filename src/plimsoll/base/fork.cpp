@@ -1,9 +1,11 @@
 #include "base/fork.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <atomic>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
@@ -14,6 +16,21 @@ std::atomic<bool> started{false};
 std::atomic<bool> lost{false};
 
 void enter_child() { lost.store(started.load()); }
+
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~NoSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace
 
@@ -33,6 +50,12 @@ void refuse_in_child(const char* what) {
           "] expected the process in which Plimsoll started its threads, received a call in "
           "one that was forked from it, where they do not run. Fork before the first call, "
           "or start the process anew (multiprocessing: the start method \"spawn\").");
+}
+
+void Threads::start(std::function<void()> body) {
+  note_thread();
+  const NoSignals masked;
+  threads_.emplace_back(std::move(body));
 }
 
 void Threads::join() {

@@ -15,6 +15,7 @@
 // Not seen are processes that are made without fork's handlers (vfork, a bare clone).
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -36,12 +37,9 @@ class Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  // Throws std::system_error where the system gives none.
-  template <typename Body>
-  void start(Body&& body) {
-    note_thread();
-    threads_.emplace_back(std::forward<Body>(body));
-  }
+  // Signals go to the host's threads, never to these. Throws std::system_error where the system
+  // gives none.
+  void start(std::function<void()> body);
   void join();
   size_t size() const { return threads_.size(); }
   bool empty() const { return threads_.empty(); }

@@ -4,29 +4,102 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <exception>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/denormals.h"
 #include "base/error.h"
 #include "base/format.h"
 
 namespace plimsoll {
 
+namespace {
+
+// How long the helper rests between two looks: a look takes some microseconds of a processor on
+// which this rank or another one computes.
+constexpr std::chrono::microseconds kRest{200};
+
+}  // namespace
+
+// What the caller waits for the helper to be out counts as waited.
+std::unique_lock<std::mutex> Ranks::enter() noexcept {
+  std::unique_lock held(mutex_, std::try_to_lock);
+  if (held.owns_lock()) return held;
+  const SteadyClock clock;
+  const double start = clock.seconds();
+  held.lock();
+  waited_seconds_ += clock.seconds() - start;
+  return held;
+}
+
 void Ranks::swap(int peer, std::span<const std::byte> out, std::span<std::byte> in) noexcept {
+  const auto held = enter();
   finish_all();
   begin_swap({peer, out, in});
   wait();
 }
 
 uint32_t Ranks::begin(Swaps& swaps) noexcept {
+  const auto held = enter();
   finish_all();
-  open_ = &swaps;
+  set_open(&swaps);
   begin_next();
+  if (open_ != nullptr) changed_.notify_all();
   return ++begun_;
 }
 
+void Ranks::go_on() noexcept {
+  if (!is_under_way()) return;
+  const std::unique_lock held(mutex_, std::try_to_lock);
+  if (held.owns_lock()) advance();  // who else is in here looks after it
+}
+
 void Ranks::finish(uint32_t number) noexcept {
+  const auto held = enter();
   if (number == begun_) finish_all();
+}
+
+void Ranks::abandon() noexcept {
+  const auto held = lock();
+  set_open(nullptr);
+  fail_all();
+}
+
+bool Ranks::start_helper() noexcept {
+  try {
+    helper_.start([this] { help(); });
+  } catch (const std::exception&) {
+    return false;
+  }
+  return true;
+}
+
+void Ranks::stop_helper() noexcept {
+  if (is_child_without_threads()) return;
+  {
+    const auto held = lock();
+    stops_ = true;
+  }
+  changed_.notify_all();
+  helper_.join();
+}
+
+void Ranks::help() noexcept {
+  const FlushDenormals flush;
+  auto held = lock();
+  while (!stops_) {
+    if (open_ == nullptr) {
+      changed_.wait(held);
+      continue;
+    }
+    advance();
+    held.unlock();
+    std::this_thread::sleep_for(kRest);
+    held.lock();
+  }
 }
 
 void Ranks::finish_all() noexcept {
@@ -44,8 +117,13 @@ void Ranks::begin_next() noexcept {
   if (const std::optional<Swap> next = open_->next()) {
     begin_swap(*next);
   } else {
-    open_ = nullptr;
+    set_open(nullptr);
   }
+}
+
+void Ranks::set_open(Swaps* swaps) noexcept {
+  open_ = swaps;
+  under_way_.store(swaps != nullptr, std::memory_order_release);
 }
 
 void Ranks::wait() noexcept {

@@ -5,14 +5,21 @@
 // Kernels and sessions exchange bytes through this and know nothing of who carries them. Nothing is
 // added on the way: sums are added up by those who exchange them, in one order on all ranks
 // (graph/ranks.h).
+//
+// What is begun goes on beside what the caller does, within long calls of kernels too: a helper, a
+// thread that looks after it now and then, where whoever carries the bytes lets another thread ask.
+// One thread at a time is in here.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "base/bytes.h"
+#include "base/fork.h"
 
 namespace plimsoll {
 
@@ -46,13 +53,17 @@ struct Swap {
 class Swaps {
  public:
   virtual ~Swaps() = default;
-  // Takes what the one before has brought, and names the next one; none: that was the last.
+  // Takes what the one before has brought, and names the next one; none: that was the last. Called
+  // by one thread at a time, and denormals are zero.
   virtual std::optional<Swap> next() noexcept = 0;
 };
 
 class Ranks {
  public:
-  virtual ~Ranks() = default;
+  Ranks() = default;
+  virtual ~Ranks() { stop_helper(); }
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
 
   // Who this is, from 0, and how many there are: a power of two.
   virtual int rank() const noexcept = 0;
@@ -64,14 +75,17 @@ class Ranks {
   void swap(int peer, std::span<const std::byte> out, std::span<std::byte> in) noexcept;
 
   // Begins swaps that go on beside what the caller does, and gives them a number. They and what
-  // they name stay where they are until finish(number). One set is on its way at a time: what was
-  // begun before is finished first.
+  // they name stay where they are until finish(number), or abandon(). One set is on its way at a
+  // time: what was begun before is finished first.
   uint32_t begin(Swaps& swaps) noexcept;
   // Called now and then while something is on its way: whether it has come, and what is next.
-  void go_on() noexcept {
-    if (open_ != nullptr) advance();
-  }
+  void go_on() noexcept;
+  bool is_under_way() const noexcept { return under_way_.load(std::memory_order_acquire); }
   void finish(uint32_t number) noexcept;
+  // After a failure of the caller's: nobody here touches what is on its way any more, and from here
+  // on exchanges fail. A library that somebody else goes on calling may still fill what it was to
+  // receive.
+  void abandon() noexcept;
 
   // Throws where an exchange has failed: which rank, and why.
   virtual void check() const = 0;
@@ -81,19 +95,37 @@ class Ranks {
   double waited_seconds() const noexcept { return waited_seconds_; }
 
  protected:
-  // One swap at a time. Whether it is done, or has failed; `wait`: says so when it is.
+  // One swap at a time. Whether it is done, or has failed; `wait`: says so when it is. `lock()` is
+  // held in these three.
   virtual void begin_swap(const Swap& swap) noexcept = 0;
   virtual bool is_swapped(bool wait) noexcept = 0;
+  virtual void fail_all() noexcept = 0;
+
+  // For what the other functions of an implementation share with those.
+  std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
+
+  // Whether there is a helper now: where the system gives no thread, the caller alone looks after
+  // what is on its way. It ends before anything of an implementation goes.
+  bool start_helper() noexcept;
+  void stop_helper() noexcept;
 
  private:
+  std::unique_lock<std::mutex> enter() noexcept;
+  void help() noexcept;
   void advance() noexcept;
   void finish_all() noexcept;
   void begin_next() noexcept;
   void wait() noexcept;
+  void set_open(Swaps* swaps) noexcept;
 
-  Swaps* open_ = nullptr;  // what is on its way
-  uint32_t begun_ = 0;     // how many sets were
-  double waited_seconds_ = 0;
+  mutable std::mutex mutex_;
+  Swaps* open_ = nullptr;               // what is on its way
+  std::atomic<bool> under_way_{false};  // whether anything is
+  uint32_t begun_ = 0;                  // how many sets were
+  double waited_seconds_ = 0;           // the caller's
+  bool stops_ = false;
+  Condition changed_;
+  Threads helper_;
 };
 
 // Whether a flag is set on any rank; every rank asks at the same place.

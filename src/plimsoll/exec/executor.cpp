@@ -6,12 +6,12 @@
 
 #include "backend/cpu/threads/threads.h"
 #include "base/accounted.h"
+#include "base/denormals.h"
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/format.h"
 #include "base/suggest.h"
 #include "exec/arena.h"
-#include "exec/float_mode.h"
 #include "exec/iterations.h"
 #include "exec/lookahead.h"
 #include "exec/measure.h"
@@ -55,7 +55,7 @@ class Executor::Impl {
   void run(size_t program, const backend::StepContext& step, InputSource* source,
            OutputSink* sink) {
     PLIMSOLL_CHECK(program < tables_.size(), "a program that the plan does not have");
-    const FloatModeGuard mode;
+    const FlushDenormals flush;
     const backend::cpu::ThreadLimit threads(backend_.catalog().thread_count());
     Poison* poison = poisons_.empty() ? nullptr : poisons_[program].get();
     if (poison != nullptr) poison->start();

@@ -11,6 +11,9 @@ using plan::RowRange;
 
 Run::~Run() {
   if (context_.spill != nullptr) context_.spill->abandon();
+  // Only what an error has left: a step waits for all that it begins.
+  Ranks* const ranks = context_.step.ranks;
+  if (ranks != nullptr && ranks->is_under_way()) ranks->abandon();
 }
 
 void Run::run() {

@@ -4,7 +4,7 @@
 //
 // Walks the flat list, keeping every loop's current iteration. Allocates nothing and throws nothing
 // of its own; what the input source, the output sink, the spill file or the poison throw passes
-// through, after transfers under way have ended.
+// through, after transfers under way have ended and exchanges have been given up.
 
 #include "backend/kernel/kernel.h"
 #include "base/tensor_io.h"

@@ -12,9 +12,9 @@
 #include "backend/kernel/region.h"
 #include "base/accounted.h"
 #include "base/cpu.h"
+#include "base/denormals.h"
 #include "base/format.h"
 #include "base/process_memory.h"
-#include "exec/float_mode.h"
 #include "exec/spill_file.h"
 #include "graph/lanes.h"
 #include "plan/core/extents.h"
@@ -230,7 +230,7 @@ std::vector<Wanted> find_wanted(const graph::ProgramSet& programs,
 
 void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
                   const TuningOptions& options, backend::KernelTimes& times) {
-  const FloatModeGuard mode;
+  const FlushDenormals flush;
   const MemoryTag tag(MemoryPart::kArena);  // whose room it is, which is free yet
   const backend::cpu::ThreadLimit threads(backend.catalog().thread_count());
   const std::vector<Wanted> wanted = find_wanted(programs, backend);
@@ -272,7 +272,7 @@ void time_kernels(const graph::ProgramSet& programs, backend::Backend& backend,
 void rate_kernels(const graph::ProgramSet& programs, backend::Backend& backend, Bytes room,
                   double seconds, RateSums& sums) {
   constexpr double kSecondsPerRate = 0.002;
-  const FloatModeGuard mode;
+  const FlushDenormals flush;
   const backend::cpu::ThreadLimit threads(backend.catalog().thread_count());
   const Time::time_point started = Time::now();
   for (const Wanted& each : find_wanted(programs, backend)) {

@@ -13,6 +13,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -27,6 +28,7 @@ namespace plimsoll::ranks {
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // of a message
+constexpr size_t kMostWhy = 128;                  // letters of what failed
 
 // What the library takes beyond what it had after the first exchanges, at all and for each rank
 // that is exchanged with: measured 1.2 to 1.4 MiB on 2 and 4 ranks of Open MPI 4.1 by shared
@@ -88,23 +90,26 @@ const MpiFunctions& load_shim(const Launcher& launcher) {
   return *offer();
 }
 
-// Waits a while between looks at what is not there yet: nothing at first, then longer and longer.
+// Waits a while between looks at what is not there yet: nothing at first, then a share of what was
+// waited so far.
 class BackOff {
  public:
-  void wait() {
-    if (++looks_ < kFreeLooks) {
+  void wait(double waited_seconds) {
+    if (waited_seconds < kFreeSeconds) {
       // Where more ranks than processors wait on one machine, one of them has what is waited for.
-      if (looks_ > kBusyLooks) sched_yield();
+      if (++looks_ > kBusyLooks) sched_yield();
       return;
     }
-    const timespec pause{0, std::min(kMostNanoseconds, (looks_ - kFreeLooks + 1) * 1000)};
+    const double seconds = std::min(kMostSeconds, waited_seconds * kShare);
+    const timespec pause{0, static_cast<int64_t>(seconds * 1e9)};
     nanosleep(&pause, nullptr);
   }
 
  private:
   static constexpr int64_t kBusyLooks = 50;
-  static constexpr int64_t kFreeLooks = 2000;
-  static constexpr int64_t kMostNanoseconds = 200'000;
+  static constexpr double kFreeSeconds = 100e-6;
+  static constexpr double kShare = 0.125;
+  static constexpr double kMostSeconds = 200e-6;
   int64_t looks_ = 0;
 };
 
@@ -148,20 +153,45 @@ class Watch {
   std::thread thread_;
 };
 
+// Swaps with every rank that sums are exchanged with.
+class Trial final : public Swaps {
+ public:
+  Trial(int rank, int count) : rank_(rank), count_(count) {}
+  void restart() { width_ = 1; }
+  std::optional<Swap> next() noexcept override {
+    while (width_ < count_ && (rank_ ^ width_) >= count_) width_ *= 2;
+    if (width_ >= count_) return std::nullopt;
+    const Swap swap{rank_ ^ width_, bytes_, room_};
+    width_ *= 2;
+    return swap;
+  }
+
+ private:
+  int rank_;
+  int count_;
+  int width_ = 1;
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(size_t{1} << 22);
+  std::vector<std::byte> room_ = std::vector<std::byte>(bytes_.size());
+};
+
 class MpiRanks final : public JoinedRanks {
  public:
   MpiRanks(const MpiFunctions& mpi, const JoinOptions& options) : mpi_(mpi), options_(options) {
     const Bytes before = read_process_memory().now();
-    const int code = start();
+    int other_threads = 0;
+    const int code = start(other_threads);
     if (code != 0) {
       throw Error(ErrorKind::kBackend,
                   fmt::format("MPI: expected to join the other ranks, received error {}.", code));
     }
-    warm_up();
+    why_.reserve(kMostWhy);
+    warm_up(other_threads != 0 && start_helper());
     held_ = read_process_memory().now() - before + kTakenLater;
     for (int width = 1; width < count_; width *= 2) held_ += kTakenLaterForEach;
   }
   ~MpiRanks() override {
+    stop_helper();
+    if (is_child_without_threads()) return;
     // The library waits for all ranks when it ends: where one fails it is left, and its launcher
     // ends the others when this process ends.
     if (why_.empty() && std::uncaught_exceptions() == exceptions_) mpi_.finish();
@@ -182,9 +212,13 @@ class MpiRanks final : public JoinedRanks {
     return text;
   }
   Bytes held() const override { return held_; }
-  Sent sent() const noexcept override { return sent_; }
+  Sent sent() const noexcept override {
+    const auto held = lock();
+    return sent_;
+  }
 
   void check() const override {
+    const auto held = lock();
     if (why_.empty()) return;
     throw Error(ErrorKind::kBackend,
                 fmt::format("ranks: {}. Where one plans or writes for long, name a longer "
@@ -192,12 +226,15 @@ class MpiRanks final : public JoinedRanks {
                             why_));
   }
 
-  void end_all(int code) override { mpi_.end_all(code); }
+  void end_all(int code) override {
+    const auto held = lock();
+    mpi_.end_all(code);
+  }
 
  private:
-  int start() {
+  int start(int& other_threads) {
     const Watch watch(options_);
-    return mpi_.start(&rank_, &count_);
+    return mpi_.start(&rank_, &count_, &other_threads);
   }
 
   template <typename T>
@@ -224,8 +261,9 @@ class MpiRanks final : public JoinedRanks {
         continue;
       }
       if (!wait) return !why_.empty();
-      back_off.wait();
-      if (clock_.seconds() - start > options_.timeout_seconds) {
+      const double waited = clock_.seconds() - start;
+      back_off.wait(waited);
+      if (waited > options_.timeout_seconds) {
         why_ = fmt::format("rank {} has not answered for {} seconds", swap_.peer,
                            options_.timeout_seconds);
       }
@@ -268,14 +306,22 @@ class MpiRanks final : public JoinedRanks {
     if (why_.empty()) why_ = fmt::format("the exchange with rank {} failed", swap_.peer);
   }
 
-  // A message of some size to and from every rank that sums are exchanged with: what the library
-  // takes for them is there when its memory is read.
-  void warm_up() {
-    std::vector<std::byte> bytes(size_t{1} << 22);
-    std::vector<std::byte> room(bytes.size());
-    for (int width = 1; width < count_; width *= 2) {
-      if ((rank_ ^ width) < count_) swap(rank_ ^ width, bytes, room);
+  void fail_all() noexcept override {
+    if (why_.empty()) why_ = "this rank has left an exchange";
+  }
+
+  // A message of some size to and from every rank that sums are exchanged with, twice: what the
+  // library takes for them, called by this thread and by the helper, is there when memory is read.
+  void warm_up(bool helped) {
+    Trial trial(rank_, count_);
+    while (const std::optional<Swap> next = trial.next()) swap(next->peer, next->out, next->in);
+    trial.restart();
+    const uint32_t number = begin(trial);
+    const std::chrono::milliseconds rest(1);
+    for (int looks = 0; helped && looks < 100 && is_under_way(); ++looks) {
+      std::this_thread::sleep_for(rest);
     }
+    finish(number);
   }
 
   const MpiFunctions& mpi_;

@@ -4,15 +4,16 @@
 // MPI's own types, which every implementation has others of.
 //
 // A shim is a library of its own (mpi_shim.cpp, compiled once for each implementation) that is
-// loaded where a launcher of that implementation started the process, and nowhere else. All
-// functions are called by one thread. Counts of bytes are below 2^31.
+// loaded where a launcher of that implementation started the process, and nowhere else. One thread
+// at a time is in a function, and only where `start` says so may it be another one than started.
+// Counts of bytes are below 2^31.
 
 namespace plimsoll::ranks {
 
 struct MpiFunctions {
-  // Once a process; who this is and how many there are. 0 where all went well, MPI's code
-  // otherwise.
-  int (*start)(int* rank, int* count);
+  // Once a process; who this is, how many there are, and whether other threads may call, too (1 or
+  // 0). 0 where all went well, MPI's code otherwise.
+  int (*start)(int* rank, int* count, int* other_threads);
   // Begin to send to a rank and to receive from it, one message each at a time; null where that
   // failed.
   void* (*send)(const void* bytes, int count, int peer);

@@ -21,15 +21,21 @@ bool& started_here() {
   return started;
 }
 
-// In a process where somebody else (mpi4py) has begun, messages go their own ways.
-int start(int* rank, int* count) {
+// In a process where somebody else (mpi4py) has begun, messages go their own ways, and the other's
+// thread may be in the library at the same time as ours.
+int start(int* rank, int* count, int* other_threads) {
   int there = 0;
+  int provided = MPI_THREAD_SINGLE;
   MPI_Initialized(&there);
   if (there == 0) {
-    int provided = 0;
-    const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
     if (code != MPI_SUCCESS) return code;
     started_here() = true;
+    *other_threads = provided >= MPI_THREAD_SERIALIZED ? 1 : 0;
+  } else {
+    const int code = MPI_Query_thread(&provided);
+    if (code != MPI_SUCCESS) return code;
+    *other_threads = provided >= MPI_THREAD_MULTIPLE ? 1 : 0;
   }
   int code = MPI_Comm_dup(MPI_COMM_WORLD, &world());
   if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(world(), MPI_ERRORS_RETURN);

@@ -4,7 +4,10 @@
 //
 // MPI carries bytes and adds nothing up. Its library is loaded when a launcher's variables are
 // there, by a shim for its implementation (mpi_functions.h): without a launcher nothing of it is
-// touched. One thread joins, exchanges and leaves.
+// touched. One thread joins and leaves; beside it a helper looks after what is on its way
+// (base/ranks.h), where the library lets several threads call one after the other. Where somebody
+// else started the library (mpi4py), that is where any may call at any time; who wants to call it
+// besides starts it first, with MPI_THREAD_MULTIPLE.
 
 #include <functional>
 #include <memory>

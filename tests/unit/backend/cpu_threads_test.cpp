@@ -1,4 +1,5 @@
 #include "backend/cpu/threads/threads.h"
+#include "base/denormals.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
-#include "exec/float_mode.h"
 #include "toys/count_allocations.h"
 #include "unit/exec/toy_run.h"
 
@@ -55,18 +54,6 @@ end
   const int64_t before = toys::allocation_count();
   for (int step = 0; step < 20; ++step) executor.run(0, {.step = step}, &source, &sink);
   EXPECT_EQ(toys::allocation_count(), before);
-}
-
-float halve(volatile float* value) { return *value / 2; }
-
-TEST(FloatMode, FlushesDenormalsWhileItLasts) {
-  volatile float smallest = 1.17549435e-38F;  // the smallest normal number
-  EXPECT_NE(halve(&smallest), 0.0F);
-  {
-    const FloatModeGuard guard;
-    EXPECT_EQ(halve(&smallest), 0.0F);
-  }
-  EXPECT_NE(halve(&smallest), 0.0F);
 }
 
 }  // namespace

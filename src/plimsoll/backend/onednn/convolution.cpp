@@ -11,6 +11,7 @@
 #include "backend/onednn/convolution_shares.h"
 #include "backend/onednn/convolution_tables.h"
 #include "backend/onednn/repack.h"
+#include "base/denormals.h"
 #include "base/error.h"
 #include "base/format.h"
 
@@ -304,7 +305,7 @@ class GradKernelKernel final : public Kernel {
           scratch + scratch_.kernel.count(), scratch + scratch_.bias.count()};
       share.run.run(std::span(addresses).first(filters_ > 0 ? 4 : 3), scratch);
     });
-    const cpu::FlushDenormals flush;
+    const FlushDenormals flush;
     if (call.outputs[0].data != nullptr) {
       cpu::for_each_range(elements_, kLine.count(), parts_, [&](int64_t begin, int64_t end) {
         add_shares(call.scratch + scratch_.kernel.count(), begin, end);

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/column_sums.h"
+#include "base/denormals.h"
 #include "base/error.h"
 #include "base/format.h"
 
@@ -165,7 +166,7 @@ class DenseKernel final : public Kernel {
       });
     }
     if (dense_.kind == DenseKind::kGradKernel && dense_.bias && call.outputs[1].data != nullptr) {
-      const cpu::FlushDenormals flush;
+      const FlushDenormals flush;
       bias_sums_.run(cpu::input_floats(call, 1), cpu::output_floats(call, 1), !call.first);
     }
   }

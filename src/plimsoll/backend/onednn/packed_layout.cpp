@@ -11,6 +11,7 @@
 #include <string>
 #include <type_traits>
 
+#include "backend/cpu/threads/threads.h"
 #include "base/error.h"
 #include "base/format.h"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/onednn/library_pages.h"
+#include "base/denormals.h"
 #include "base/error.h"
 #include "base/format.h"
 #include "base/process_memory.h"
@@ -228,7 +229,7 @@ void PrimitiveRun::run(std::span<std::byte* const> addresses, std::byte* scratch
   }
   const MemoryTag tag(MemoryPart::kKernels);
   const OneThread one;
-  const cpu::FlushDenormals flush;
+  const FlushDenormals flush;
   for (size_t i = 0; i < addresses.size(); ++i) {
     dnnl_memory_set_data_handle(arguments_[i].memory, addresses[i]);
   }

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cpu/threads/threads.h"
 #include "backend/onednn/vendor_calls.h"
 #include "base/accounted.h"
 #include "base/bytes.h"
+#include "base/denormals.h"
 
 namespace plimsoll::backend::onednn {
 
@@ -51,7 +51,7 @@ decltype(auto) guarded(std::string_view what, Body&& body) {
   const MemoryTag tag(MemoryPart::kKernels);
   try {
     const OneThread one;
-    const cpu::KeepDenormals keep;
+    const KeepDenormals keep;
     return body();
   } catch (const dnnl::error& error) {
     throw_vendor_error(what, error);

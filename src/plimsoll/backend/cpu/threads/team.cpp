@@ -1,14 +1,12 @@
 #include "backend/cpu/threads/team.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <bit>
 #include <chrono>
 #include <system_error>
 
 #include "backend/cpu/threads/threads.h"
+#include "base/denormals.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -43,22 +41,6 @@ bool look_for(const Ready& ready) {
   return false;
 }
 
-// Signals are the host's business.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  ~NoSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 Team::~Team() {
@@ -70,7 +52,6 @@ Team::~Team() {
 
 void Team::grow(size_t others) noexcept {
   if (threads_.size() >= others) return;
-  const NoSignals masked;
   try {
     while (threads_.size() < others) {
       const int member = static_cast<int>(threads_.size()) + 1;

@@ -14,30 +14,6 @@
 
 namespace plimsoll::backend::cpu {
 
-// Denormals as zeros, in and out, in this thread for the life of the object.
-class FlushDenormals {
- public:
-  FlushDenormals();
-  ~FlushDenormals();
-  FlushDenormals(const FlushDenormals&) = delete;
-  FlushDenormals& operator=(const FlushDenormals&) = delete;
-
- private:
-  uint64_t before_;
-};
-
-// The opposite: denormals are numbers, whatever the host program has set.
-class KeepDenormals {
- public:
-  KeepDenormals();
-  ~KeepDenormals();
-  KeepDenormals(const KeepDenormals&) = delete;
-  KeepDenormals& operator=(const KeepDenormals&) = delete;
-
- private:
-  uint64_t before_;
-};
-
 // At most so many threads run the parts of this host thread's kernels while the object lives, from
 // 1 on; without one, there is a thread for each part.
 class ThreadLimit {
