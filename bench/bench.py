@@ -42,6 +42,7 @@ from processes import run
 from sides import PYTORCH, Failed
 
 Row = dict[str, Any]
+REAL_TIME = Path("/proc/sys/kernel/sched_rt_runtime_us")
 USUAL = {
     "train": ["S1a", "S1b", "S2", "S4", "S4b"],
     "predict": NAMES,
@@ -245,6 +246,12 @@ def unused_stamp(folder: Path) -> str:
     return next(stamp for stamp in stamps if not list(folder.glob(f"{stamp}-*")))
 
 
+def stops_real_time(prefix: str, setting: Path = REAL_TIME) -> bool:
+    """Whether programs that such a prefix starts are stopped now and then, whatever they do."""
+    real_time = prefix.split()[:1] == ["chrt"] and not {"-o", "-b", "-i"} & set(prefix.split())
+    return real_time and setting.exists() and setting.read_text().strip() != "-1"
+
+
 def main() -> int:
     options = parse(sys.argv[1:])
     if not BINARY.is_file():
@@ -253,6 +260,9 @@ def main() -> int:
         )
     if shutil.which(options.prefix.split()[0]) is None if options.prefix else False:
         raise SystemExit(f"bench: no such program: {options.prefix}")
+    if stops_real_time(options.prefix):
+        print("bench: Linux stops programs of real-time priority for some of each second: set "
+              "kernel.sched_rt_runtime_us to -1", file=sys.stderr)  # fmt: skip
     about = circumstances(options)
     rows, failures = measure_all(options)
     modes = (

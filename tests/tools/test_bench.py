@@ -340,3 +340,17 @@ def test_networks_written_down_for_pytorch(tmp_path: pathlib.Path) -> None:
     assert inner["read_last"] == [] and sorted(joined["read_last"]) == sorted(joined["inputs"])
     assert about["result"] == last["output"]
     assert arrays["inner/0"].shape == (4, 4) and arrays["last/1"].shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "setting", "stops"),
+    [("chrt -f 1", "950000", True), ("chrt -f 1", "-1", False), ("chrt -b 0", "950000", False),
+     ("taskset -c 0", "950000", False), ("", "950000", False)],
+)  # fmt: skip
+def test_real_time_programs_are_stopped_unless_set(
+    tmp_path: pathlib.Path, prefix: str, setting: str, stops: bool
+) -> None:
+    file = tmp_path / "sched_rt_runtime_us"
+    assert not bench.stops_real_time(prefix, file)  # a kernel without it
+    file.write_text(f"{setting}\n")
+    assert bench.stops_real_time(prefix, file) is stops

@@ -106,11 +106,13 @@ void add_maps(graph::OpRegistry& registry) {
         return {{input(node, 0).dtype, Shape({Dim::batch(), Dim::constant(rest)})}};
       },
       map, true, {.view = true});
-  add(registry, "smooth", like_first, [](const NodeTypes& node) -> std::vector<Axis> {
-    const AxisUse window{.dimension = 1, .stride = 1, .before = 1, .after = 1};
-    return {batch(AxisKind::kMap, {kRows}, {kRows}),
-            other("rows", AxisKind::kWindow, dim(node, 0, 1), {window}, {kColumns})};
-  });
+  add(registry, "smooth", like_first,
+      [](const NodeTypes& node) -> std::vector<Axis> {
+        const AxisUse window{.dimension = 1, .stride = 1, .before = 1, .after = 1};
+        return {batch(AxisKind::kMap, {kRows}, {kRows}),
+                other("rows", AxisKind::kWindow, dim(node, 0, 1), {window}, {kColumns})};
+      },
+      false, {.work = {.family = graph::OpFamily::kConvolution}});
   add(registry, "mix", like_first, [](const NodeTypes&) { return std::vector<Axis>{}; });
   add(
       registry, "task",

@@ -61,7 +61,12 @@ layers::Model image_probe() {
   y = net.call("BatchNormalization", {net.convolve("Conv2D", y, 64, 1)});
   Tensor z = net.convolve("Conv2D", net.call("MaxPooling2D", {x}), 64, 3);
   z = net.call("ReLU", {net.call("Add", {net.call("BatchNormalization", {z}), y})});
-  z = net.call("Concatenate", {z, y});
+  // A pooling that becomes its convolution's.
+  Tensor pooled =
+      net.call("Conv2D", {x},
+               {{"filters", 64}, {"kernel_size", 3}, {"padding", "same"}, {"activation", "relu"}});
+  pooled = net.call("MaxPooling2D", {pooled});
+  z = net.call("Concatenate", {z, y, pooled});
   z = net.call("AveragePooling2D", {net.convolve("DepthwiseConv2D", z, 0, 5)}, {{"pool_size", 2}});
   z = net.call("ReLU", {net.call("BatchNormalization", {net.convolve("Conv2D", z, 128, 3)})});
   z = net.call("Flatten", {net.call("MaxPooling2D", {z})});

@@ -102,14 +102,27 @@ TEST(Traffic, WhereNobodyKnowsOfCachesThereIsNone) {
   EXPECT_TRUE(traffic_of(kApart, Bytes(), 20_KiB).empty());
 }
 
-TEST(Traffic, AnItemTakesItsWorkOrItsTraffic) {
+// The items' seconds where each works for 10.
+std::vector<double> seconds_of(std::string_view text) {
   const CachedCatalog catalog(18_KiB);
-  const graph::ProgramSet programs = toys::parse_programs(kMaps);
+  const graph::ProgramSet programs = toys::parse_programs(text);
   const Plan plan = toys::parse_plan(plan_of(kApart), programs, catalog);
   const ProgramFacts facts(programs.programs.front(), catalog);
-  std::vector<double> seconds(9, 1.0);
+  std::vector<double> seconds(9, 10.0);
   wait_for_memory(plan.programs.front(), 20_KiB, facts, seconds);
-  EXPECT_EQ(seconds, (std::vector<double>{1, 1, 2 * kAllRows, 1, 1, 1, 1, 1, 1}));
+  return seconds;
+}
+
+TEST(Traffic, AnItemTakesItsWorkOrItsTraffic) {
+  EXPECT_EQ(seconds_of(kMaps), (std::vector<double>{10, 10, 2 * kAllRows, 10, 10, 10, 10, 10, 10}));
+}
+
+TEST(Traffic, AConvolutionTakesBoth) {
+  std::string text(kMaps);
+  const std::string_view map = "scale (%x) -> (%a float32 (B, 64)) {factor=0.5}";
+  text.replace(text.find(map), map.size(), "smooth (%x) -> (%a float32 (B, 64)) {}");
+  EXPECT_EQ(seconds_of(text),
+            (std::vector<double>{10, 10, 10 + 2 * kAllRows, 10, 10, 10, 10, 10, 10}));
 }
 
 }  // namespace

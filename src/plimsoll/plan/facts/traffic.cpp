@@ -218,7 +218,14 @@ std::vector<double> estimate_traffic(const ProgramPlan& plan, Bytes arena,
 void wait_for_memory(const ProgramPlan& plan, Bytes arena, const ProgramFacts& facts,
                      std::vector<double>& seconds) {
   const std::vector<double> traffic = estimate_traffic(plan, arena, facts);
-  for (size_t i = 0; i < traffic.size(); ++i) seconds[i] = std::max(seconds[i], traffic[i]);
+  if (traffic.empty()) return;
+  walk_items(plan, [&](const Item& item, int64_t number, LoopId) {
+    const auto i = static_cast<size_t>(number);
+    const auto* call = std::get_if<Call>(&item);
+    const bool adds = call != nullptr && facts.graph().node(call->node).op->traits().work.family ==
+                                             graph::OpFamily::kConvolution;
+    seconds[i] = adds ? seconds[i] + traffic[i] : std::max(seconds[i], traffic[i]);
+  });
 }
 
 }  // namespace plimsoll::plan

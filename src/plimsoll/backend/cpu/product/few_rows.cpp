@@ -7,8 +7,10 @@
 namespace plimsoll::backend::cpu {
 namespace {
 
-// What of y is summed at once lies in the second cache.
-constexpr int64_t kMostSums = 64 << 10;
+// What of y is summed at once lies in the first cache, but where that would leave less of a row of
+// the weights than half a page.
+constexpr int64_t kMostSums = 8 << 10;
+constexpr int64_t kLeastColumns = 512;
 
 }  // namespace
 }  // namespace plimsoll::backend::cpu

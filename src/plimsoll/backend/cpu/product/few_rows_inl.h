@@ -2,13 +2,17 @@
 
 #include "backend/cpu/simd/functions_inl.h"
 
-// Adds what kSteps rows of w from `k` on bring to one vector of columns of all rows of y.
+// Adds what kSteps rows of w from `k` on bring to one vector of columns of all rows of y. The rows
+// after them are fetched: each begins in pages of its own, where no processor looks ahead.
 template <int kSteps, typename Vector>
 inline void few_rows_steps(const FewRows& p, int64_t k, Vector lanes) {
   const float* w = p.w + k * p.w_row;
   Floats factors[kSteps];
 #pragma GCC unroll 8
-  for (int i = 0; i < kSteps; ++i) factors[i] = lanes.get(w + i * p.w_row);
+  for (int i = 0; i < kSteps; ++i) {
+    factors[i] = lanes.get(w + i * p.w_row);
+    __builtin_prefetch(w + (i + kSteps) * p.w_row + lanes.at, 0, 2);
+  }
   const float* x = p.x + k;
   float* y = p.y;
   for (int64_t row = 0; row < p.rows; ++row, x += p.x_row, y += p.y_row) {
@@ -19,7 +23,7 @@ inline void few_rows_steps(const FewRows& p, int64_t k, Vector lanes) {
   }
 }
 
-// Columns whose sums lie in the second cache.
+// Columns whose sums stay in a cache.
 inline void few_rows_columns(const FewRows& p) {
   constexpr int kSteps = 8;
   int64_t k = 0;
@@ -42,7 +46,8 @@ inline void few_rows_columns(const FewRows& p) {
 }
 
 void few_rows_forward(const FewRows& all) {
-  const int64_t most = (kMostSums / all.rows + kLanes - 1) / kLanes * kLanes;
+  const int64_t wanted = kMostSums / all.rows < kLeastColumns ? kLeastColumns : kMostSums / all.rows;
+  const int64_t most = (wanted + kLanes - 1) / kLanes * kLanes;
   FewRows p = all;
   for (int64_t column = 0; column < all.columns; column += most) {
     p.columns = all.columns - column < most ? all.columns - column : most;
