@@ -43,6 +43,11 @@ from sides import PYTORCH, Failed
 
 Row = dict[str, Any]
 REAL_TIME = Path("/proc/sys/kernel/sched_rt_runtime_us")
+USUAL_TIME = {"-o", "-b", "-i", "--other", "--batch", "--idle"}  # of chrt: no real-time priority
+STOPPED = (
+    "Linux stops programs of real-time priority for a part of each second, which spoils single "
+    "times: set kernel.sched_rt_runtime_us to -1"
+)
 USUAL = {
     "train": ["S1a", "S1b", "S2", "S4", "S4b"],
     "predict": NAMES,
@@ -248,7 +253,8 @@ def unused_stamp(folder: Path) -> str:
 
 def stops_real_time(prefix: str, setting: Path = REAL_TIME) -> bool:
     """Whether programs that such a prefix starts are stopped now and then, whatever they do."""
-    real_time = prefix.split()[:1] == ["chrt"] and not {"-o", "-b", "-i"} & set(prefix.split())
+    words = prefix.split()
+    real_time = any(Path(word).name == "chrt" for word in words) and not USUAL_TIME & set(words)
     return real_time and setting.exists() and setting.read_text().strip() != "-1"
 
 
@@ -261,8 +267,7 @@ def main() -> int:
     if shutil.which(options.prefix.split()[0]) is None if options.prefix else False:
         raise SystemExit(f"bench: no such program: {options.prefix}")
     if stops_real_time(options.prefix):
-        print("bench: Linux stops programs of real-time priority for some of each second: set "
-              "kernel.sched_rt_runtime_us to -1", file=sys.stderr)  # fmt: skip
+        print(f"bench: {STOPPED}", file=sys.stderr)
     about = circumstances(options)
     rows, failures = measure_all(options)
     modes = (

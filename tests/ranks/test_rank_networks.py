@@ -153,4 +153,4 @@ def test_how_much_of_it_is_hidden(plimsoll: Path, tmp_path: Path) -> None:
         told = job.step(two.launcher(), "--backend", "sleeping", "--lanes", 2)
     waited = told["waited_seconds_per_step"]
     print(f"exchange {whole:.4f} s, of which waited {waited:.4f}: {1 - waited / whole:.2f} hidden")
-    assert waited < whole
+    assert waited < 0.2 * whole

@@ -22,6 +22,10 @@ class NoSignals {
   NoSignals() {
     sigset_t all;
     sigfillset(&all);
+    // Faults are the thread's own.
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
+      sigdelset(&all, fault);
+    }
     ::pthread_sigmask(SIG_BLOCK, &all, &before_);
   }
   ~NoSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

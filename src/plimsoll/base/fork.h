@@ -37,8 +37,8 @@ class Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  // Signals go to the host's threads, never to these. Throws std::system_error where the system
-  // gives none.
+  // Signals from outside go to the host's threads, never to these. Throws std::system_error where
+  // the system gives no thread, std::bad_alloc where there is no memory for it.
   void start(std::function<void()> body);
   void join();
   size_t size() const { return threads_.size(); }

@@ -24,7 +24,7 @@ constexpr std::chrono::microseconds kRest{200};
 
 }  // namespace
 
-// What the caller waits for the helper to be out counts as waited.
+// Time until the helper has left counts as waited, its additions too.
 std::unique_lock<std::mutex> Ranks::enter() noexcept {
   std::unique_lock held(mutex_, std::try_to_lock);
   if (held.owns_lock()) return held;

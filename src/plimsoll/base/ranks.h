@@ -6,9 +6,9 @@
 // added on the way: sums are added up by those who exchange them, in one order on all ranks
 // (graph/ranks.h).
 //
-// What is begun goes on beside what the caller does, within long calls of kernels too: a helper, a
-// thread that looks after it now and then, where whoever carries the bytes lets another thread ask.
-// One thread at a time is in here.
+// What is begun goes on beside what the caller does, within long calls of kernels too: a thread,
+// the helper, looks after it now and then, where whoever carries the bytes may be asked by another
+// thread. A lock lets one thread in at a time.
 
 #include <atomic>
 #include <cstddef>
@@ -83,8 +83,8 @@ class Ranks {
   bool is_under_way() const noexcept { return under_way_.load(std::memory_order_acquire); }
   void finish(uint32_t number) noexcept;
   // After a failure of the caller's: nobody here touches what is on its way any more, and from here
-  // on exchanges fail. A library that somebody else goes on calling may still fill what it was to
-  // receive.
+  // on exchanges fail. What a library was to receive it may still fill, whenever anybody calls it
+  // again.
   void abandon() noexcept;
 
   // Throws where an exchange has failed: which rank, and why.
@@ -101,7 +101,8 @@ class Ranks {
   virtual bool is_swapped(bool wait) noexcept = 0;
   virtual void fail_all() noexcept = 0;
 
-  // For what the other functions of an implementation share with those.
+  // An implementation's other functions hold it where they read what those three write, or call a
+  // library.
   std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
 
   // Whether there is a helper now: where the system gives no thread, the caller alone looks after

@@ -98,8 +98,9 @@ bool read_line(std::string_view line, KernelTimes& times) {
   return true;
 }
 
-// Rates are factors on the backends' tables: they are of one version of those and of rate_keys().
-constexpr const char* kTable = " table 3 ";
+// Rates are factors on the backends' tables: they are of one version of those, of rate_keys() and
+// of the networks that they are measured on (planning/probes.h).
+constexpr const char* kTable = " table 4 ";
 
 void warn(const std::string& text) { log(LogLevel::kWarning, "measured times: " + text); }
 

@@ -61,7 +61,7 @@ layers::Model image_probe() {
   y = net.call("BatchNormalization", {net.convolve("Conv2D", y, 64, 1)});
   Tensor z = net.convolve("Conv2D", net.call("MaxPooling2D", {x}), 64, 3);
   z = net.call("ReLU", {net.call("Add", {net.call("BatchNormalization", {z}), y})});
-  // A pooling that becomes its convolution's.
+  // A convolution that a pooling is fused into.
   Tensor pooled =
       net.call("Conv2D", {x},
                {{"filters", 64}, {"kernel_size", 3}, {"padding", "same"}, {"activation", "relu"}});

@@ -28,7 +28,7 @@ namespace plimsoll::ranks {
 namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // of a message
-constexpr size_t kMostWhy = 128;                  // letters of what failed
+constexpr size_t kWhyRoom = 128;                  // abandon() allocates nothing
 
 // What the library takes beyond what it had after the first exchanges, at all and for each rank
 // that is exchanged with: measured 1.2 to 1.4 MiB on 2 and 4 ranks of Open MPI 4.1 by shared
@@ -90,8 +90,8 @@ const MpiFunctions& load_shim(const Launcher& launcher) {
   return *offer();
 }
 
-// Waits a while between looks at what is not there yet: nothing at first, then a share of what was
-// waited so far.
+// Waits a while between looks at what is not there yet: not for the first 100 us, then for an
+// eighth of what was waited so far, 200 us at most.
 class BackOff {
  public:
   void wait(double waited_seconds) {
@@ -184,7 +184,7 @@ class MpiRanks final : public JoinedRanks {
       throw Error(ErrorKind::kBackend,
                   fmt::format("MPI: expected to join the other ranks, received error {}.", code));
     }
-    why_.reserve(kMostWhy);
+    why_.reserve(kWhyRoom);
     warm_up(other_threads != 0 && start_helper());
     held_ = read_process_memory().now() - before + kTakenLater;
     for (int width = 1; width < count_; width *= 2) held_ += kTakenLaterForEach;
@@ -201,8 +201,12 @@ class MpiRanks final : public JoinedRanks {
 
   int rank() const noexcept override { return rank_; }
   int count() const noexcept override { return count_; }
-  std::string host() const override { return mpi_.host(); }
+  std::string host() const override {
+    const auto held = lock();
+    return mpi_.host();
+  }
   std::string library() const override {
+    const auto held = lock();
     // "Open MPI v4.1.4, package: …", "MPICH Version:\t4.0.2\n…".
     std::string text = mpi_.version();
     text = text.substr(0, text.find_first_of(",\n"));
@@ -220,10 +224,9 @@ class MpiRanks final : public JoinedRanks {
   void check() const override {
     const auto held = lock();
     if (why_.empty()) return;
-    throw Error(ErrorKind::kBackend,
-                fmt::format("ranks: {}. Where one plans or writes for long, name a longer "
-                            "--rank-timeout.",
-                            why_));
+    const char* const advice =
+        late_ ? " Where one plans or writes for long, name a longer --rank-timeout." : "";
+    throw Error(ErrorKind::kBackend, fmt::format("ranks: {}.{}", why_, advice));
   }
 
   void end_all(int code) override {
@@ -250,7 +253,7 @@ class MpiRanks final : public JoinedRanks {
   }
 
   bool is_swapped(bool wait) noexcept override {
-    const double start = wait ? clock_.seconds() : 0;
+    double start = wait ? clock_.seconds() : 0;  // of the piece
     BackOff back_off;
     while (why_.empty()) {
       if (is_piece_swapped()) {
@@ -258,12 +261,14 @@ class MpiRanks final : public JoinedRanks {
         if (at_ >= std::max(swap_.out.size(), swap_.in.size())) return true;
         begin_piece();
         back_off = BackOff();
+        if (wait) start = clock_.seconds();
         continue;
       }
       if (!wait) return !why_.empty();
       const double waited = clock_.seconds() - start;
       back_off.wait(waited);
       if (waited > options_.timeout_seconds) {
+        late_ = true;
         why_ = fmt::format("rank {} has not answered for {} seconds", swap_.peer,
                            options_.timeout_seconds);
       }
@@ -310,8 +315,9 @@ class MpiRanks final : public JoinedRanks {
     if (why_.empty()) why_ = "this rank has left an exchange";
   }
 
-  // A message of some size to and from every rank that sums are exchanged with, twice: what the
-  // library takes for them, called by this thread and by the helper, is there when memory is read.
+  // A message of some size to and from every rank that sums are exchanged with, twice: by
+  // this thread, then by the helper as far as it comes, so that what the library takes for each is
+  // there when memory is read.
   void warm_up(bool helped) {
     Trial trial(rank_, count_);
     while (const std::optional<Swap> next = trial.next()) swap(next->peer, next->out, next->in);
@@ -334,7 +340,8 @@ class MpiRanks final : public JoinedRanks {
   size_t at_ = 0;                    // its piece
   std::array<void*, 2> requests_{};  // of that: what is received, what is sent
   int exceptions_ = std::uncaught_exceptions();
-  std::string why_;  // what failed; empty: nothing did
+  std::string why_;    // what failed; empty: nothing did
+  bool late_ = false;  // that another rank did not answer in time
   SteadyClock clock_;
 };
 

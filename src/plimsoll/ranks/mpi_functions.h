@@ -5,7 +5,7 @@
 //
 // A shim is a library of its own (mpi_shim.cpp, compiled once for each implementation) that is
 // loaded where a launcher of that implementation started the process, and nowhere else. One thread
-// at a time is in a function, and only where `start` says so may it be another one than started.
+// at a time calls; it is the one that called `start`, unless `start` said that others may.
 // Counts of bytes are below 2^31.
 
 namespace plimsoll::ranks {

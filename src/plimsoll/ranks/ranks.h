@@ -6,8 +6,8 @@
 // there, by a shim for its implementation (mpi_functions.h): without a launcher nothing of it is
 // touched. One thread joins and leaves; beside it a helper looks after what is on its way
 // (base/ranks.h), where the library lets several threads call one after the other. Where somebody
-// else started the library (mpi4py), that is where any may call at any time; who wants to call it
-// besides starts it first, with MPI_THREAD_MULTIPLE.
+// else has started the library (mpi4py), there is a helper only with MPI_THREAD_MULTIPLE, since
+// that program's threads may be in it at the same time.
 
 #include <functional>
 #include <memory>

@@ -1,5 +1,4 @@
 #include "backend/cpu/threads/threads.h"
-#include "base/denormals.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "backend/cpu/threads/team.h"
+#include "base/denormals.h"
 
 namespace plimsoll::backend::cpu {
 namespace {

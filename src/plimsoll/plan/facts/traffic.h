@@ -21,8 +21,9 @@ namespace plimsoll::plan {
 std::vector<double> estimate_traffic(const ProgramPlan& plan, Bytes arena,
                                      const ProgramFacts& facts);
 
-// The items' seconds with that: each takes as long as its work or its traffic, whichever is longer,
-// and convolutions as long as both, since they read an image in pieces and compute between them.
+// The items' seconds with that: each takes as long as its work or its traffic, whichever is longer;
+// convolutions take the sum of both: they read an image in pieces and compute in between, so that
+// little of the reading is hidden.
 void wait_for_memory(const ProgramPlan& plan, Bytes arena, const ProgramFacts& facts,
                      std::vector<double>& seconds);
 

@@ -47,13 +47,15 @@ void copy_tile(const KernelGradPiece<float>& p, int64_t channel, float* to) {
   }
 }
 
-// Panels of the filters [first, first + filters), lanes after the last are zeros.
+// Panels of the filters [first, first + filters), lanes after the last are zeros. A last one of no
+// more than a vector's filters is half as wide.
 inline void copy_gradient(const KernelGradPiece<float>& p, int64_t first, int64_t filters,
                           float* panels) {
   for (int64_t f = 0; f < filters; f += kWide) {
     const int64_t left = filters - f;
     const int64_t low = first_lanes_of(left);
     const int64_t high = second_lanes_of(left);
+    const int64_t wide = high > 0 ? kWide : kLanes;
     for (int64_t image = 0; image < p.images; ++image) {
       for (int64_t row = 0; row < p.rows.count; ++row) {
         const float* from = p.dy + image * p.dy_image + row * p.dy_row + first + f;
@@ -63,10 +65,10 @@ inline void copy_gradient(const KernelGradPiece<float>& p, int64_t first, int64_
             store(panels + kLanes, load(from + kLanes));
           } else {
             store(panels, load_first(from, low));
-            store(panels + kLanes, high > 0 ? load_first(from + kLanes, high) : Floats{});
+            if (high > 0) store(panels + kLanes, load_first(from + kLanes, high));
           }
           from += p.dy_column;
-          panels += kWide;
+          panels += wide;
         }
       }
     }
@@ -79,7 +81,8 @@ struct TileWalk {
   int64_t image, row;  // strides in the tile
 };
 
-template <int kRows>
+// kVectors: of a step of the panel.
+template <int kRows, int kVectors>
 void sum_position(const float* tile, const TileWalk& w, const float* panel, const PanelTarget& t) {
   if (t.add) fetch_target<kRows>(t, 0);
   Floats sums[kRows][2];
@@ -90,15 +93,15 @@ void sum_position(const float* tile, const TileWalk& w, const float* panel, cons
       const float* x = tile + image * w.image + row * w.row;
       for (int64_t column = 0; column < w.columns; ++column) {
         const Floats low = load(panel);
-        const Floats high = load(panel + kLanes);
+        const Floats high = kVectors == 1 ? Floats{} : load(panel + kLanes);
 #pragma GCC unroll 6
         for (int r = 0; r < kRows; ++r) {
           const Floats value = broadcast(x[r]);
           sums[r][0] = multiply_add(value, low, sums[r][0]);
-          sums[r][1] = multiply_add(value, high, sums[r][1]);
+          if (kVectors == 2) sums[r][1] = multiply_add(value, high, sums[r][1]);
         }
         x += kRows;
-        panel += kWide;
+        panel += kVectors * kLanes;
       }
     }
   }
@@ -121,16 +124,21 @@ void sum_tile(const KernelGradPiece<float>& p, const KernelGradShare<float>& s, 
       for (int64_t j = 0; j < p.columns.size; ++j) {
         const int64_t column =
             p.columns.phase_of(j) * p.columns.per_phase() + p.columns.index_of(j);
-        sum_position<kRows>(s.tile + row * row_floats + column * kRows, walk, panel,
-                            {.y = dw,
-                             .y_row = s.dw_row,
-                             .first = first_lanes_of(left),
-                             .second = second_lanes_of(left),
-                             .add = s.add,
-                             .bias = nullptr,
-                             .relu = false,
-                             .whole = left >= kWide,
-                             .plain = left >= kWide});
+        const float* tile = s.tile + row * row_floats + column * kRows;
+        const PanelTarget target = {.y = dw,
+                                    .y_row = s.dw_row,
+                                    .first = first_lanes_of(left),
+                                    .second = second_lanes_of(left),
+                                    .add = s.add,
+                                    .bias = nullptr,
+                                    .relu = false,
+                                    .whole = left >= kWide,
+                                    .plain = left >= kWide};
+        if (target.second > 0) {
+          sum_position<kRows, 2>(tile, walk, panel, target);
+        } else {
+          sum_position<kRows, 1>(tile, walk, panel, target);
+        }
         dw += s.dw_position;
       }
     }

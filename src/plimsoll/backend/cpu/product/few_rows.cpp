@@ -7,8 +7,8 @@
 namespace plimsoll::backend::cpu {
 namespace {
 
-// What of y is summed at once lies in the first cache, but where that would leave less of a row of
-// the weights than half a page.
+// What of y is summed at once lies in or near the first cache, but where that would leave less of a
+// row of the weights than half a page.
 constexpr int64_t kMostSums = 8 << 10;
 constexpr int64_t kLeastColumns = 512;
 

@@ -4,9 +4,9 @@
 // images in front of layers of thousands of units, by small batches. The weights are read once,
 // along their rows, and shared out among threads; nothing is packed.
 //
-// Forward, eight rows of the weights at a time meet all rows of y, some columns of which lie in the
-// first cache: an element is the sum of its eights in order. In the gradient of the source an element is a sum
-// of lanes, each one chain along a row of the weights, added by halves.
+// Forward, eight rows of the weights at a time meet all rows of y, as many columns of them as lie
+// in or near the first cache: an element is the sum of its eights in order. In the gradient of the
+// source an element is a sum of lanes, each one chain along a row of the weights, added by halves.
 
 #include <cstdint>
 

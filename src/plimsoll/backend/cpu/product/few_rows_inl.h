@@ -2,8 +2,9 @@
 
 #include "backend/cpu/simd/functions_inl.h"
 
-// Adds what kSteps rows of w from `k` on bring to one vector of columns of all rows of y. The rows
-// after them are fetched: each begins in pages of its own, where no processor looks ahead.
+// Adds what kSteps rows of w from `k` on bring to one vector of columns of all rows of y. The next
+// kSteps rows are fetched, past the last row for nothing: each lies in other pages, and processors
+// look ahead within one.
 template <int kSteps, typename Vector>
 inline void few_rows_steps(const FewRows& p, int64_t k, Vector lanes) {
   const float* w = p.w + k * p.w_row;
@@ -46,7 +47,8 @@ inline void few_rows_columns(const FewRows& p) {
 }
 
 void few_rows_forward(const FewRows& all) {
-  const int64_t wanted = kMostSums / all.rows < kLeastColumns ? kLeastColumns : kMostSums / all.rows;
+  int64_t wanted = kMostSums / all.rows;
+  if (wanted < kLeastColumns) wanted = kLeastColumns;
   const int64_t most = (wanted + kLanes - 1) / kLanes * kLanes;
   FewRows p = all;
   for (int64_t column = 0; column < all.columns; column += most) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <system_error>
+#include <exception>
 
 #include "backend/cpu/threads/threads.h"
 #include "base/denormals.h"
@@ -57,7 +57,7 @@ void Team::grow(size_t others) noexcept {
       const int member = static_cast<int>(threads_.size()) + 1;
       threads_.start([this, member] { serve(member); });
     }
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     // The first member does what nobody else claims.
   }
 }
