@@ -57,7 +57,7 @@ ROOMS: dict[str, dict[str, tuple[str, ...]]] = {
         "pointwise": ("product",),
         "sequence": ("product",),
     },
-    "base": {"pages": ()},
+    "base": {"pages": (), "threads": ()},
     "codec": {"hdf5": (), "image": ()},
     "data": {
         "rows": (),

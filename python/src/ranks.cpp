@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/fork.h"
 #include "base/process_memory.h"
+#include "base/threads/fork.h"
 #include "ranks/ranks.h"
 #include "run/request.h"
 

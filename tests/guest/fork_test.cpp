@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "api/plimsoll.h"
-#include "base/fork.h"
+#include "base/threads/fork.h"
 #include "exec/spill_queue.h"
 #include "guest/small_training.h"
 

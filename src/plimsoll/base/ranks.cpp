@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/denormals.h"
 #include "base/error.h"
 #include "base/format.h"
+#include "base/threads/denormals.h"
 
 namespace plimsoll {
 

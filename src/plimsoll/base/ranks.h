@@ -19,7 +19,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "base/fork.h"
+#include "base/threads/fork.h"
 
 namespace plimsoll {
 

@@ -6,11 +6,11 @@
 
 #include "backend/cpu/threads/threads.h"
 #include "base/accounted.h"
-#include "base/denormals.h"
 #include "base/error.h"
-#include "base/fork.h"
 #include "base/format.h"
 #include "base/suggest.h"
+#include "base/threads/denormals.h"
+#include "base/threads/fork.h"
 #include "exec/arena.h"
 #include "exec/iterations.h"
 #include "exec/lookahead.h"

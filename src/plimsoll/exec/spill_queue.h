@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fork.h"
+#include "base/threads/fork.h"
 #include "exec/spill_file.h"
 #include "exec/spill_region.h"
 

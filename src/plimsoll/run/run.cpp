@@ -8,9 +8,9 @@
 
 #include "base/accounted.h"
 #include "base/error.h"
-#include "base/fork.h"
 #include "base/format.h"
 #include "base/spill_folder.h"
+#include "base/threads/fork.h"
 #include "data/any_source.h"
 #include "data/dataset_stages.h"
 #include "formats/model_file.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backend/cpu/threads/team.h"
-#include "base/denormals.h"
+#include "base/threads/denormals.h"
 
 namespace plimsoll::backend::cpu {
 namespace {

@@ -15,7 +15,7 @@
 #include "backend/cpu/simd/isa.h"
 #include "backend/cpu/threads/threads.h"
 #include "backend/kernel/kernel.h"
-#include "base/denormals.h"
+#include "base/threads/denormals.h"
 
 namespace plimsoll::backend::cpu {
 

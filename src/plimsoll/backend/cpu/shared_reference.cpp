@@ -7,7 +7,7 @@
 #include "backend/cpu/threads/threads.h"
 #include "backend/kernel/region.h"
 #include "backend/reference/reference.h"
-#include "base/denormals.h"
+#include "base/threads/denormals.h"
 
 namespace plimsoll::backend::cpu {
 namespace {

@@ -11,9 +11,9 @@
 #include "backend/onednn/convolution_shares.h"
 #include "backend/onednn/convolution_tables.h"
 #include "backend/onednn/repack.h"
-#include "base/denormals.h"
 #include "base/error.h"
 #include "base/format.h"
+#include "base/threads/denormals.h"
 
 namespace plimsoll::backend::onednn {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "backend/cpu/families.h"
 #include "backend/cpu/product/column_sums.h"
-#include "base/denormals.h"
 #include "base/error.h"
 #include "base/format.h"
+#include "base/threads/denormals.h"
 
 namespace plimsoll::backend::onednn {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "backend/onednn/library_pages.h"
-#include "base/denormals.h"
 #include "base/error.h"
 #include "base/format.h"
 #include "base/process_memory.h"
+#include "base/threads/denormals.h"
 
 namespace plimsoll::backend::onednn {
 namespace {

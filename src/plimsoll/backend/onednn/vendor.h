@@ -19,7 +19,7 @@
 #include "backend/onednn/vendor_calls.h"
 #include "base/accounted.h"
 #include "base/bytes.h"
-#include "base/denormals.h"
+#include "base/threads/denormals.h"
 
 namespace plimsoll::backend::onednn {
 

@@ -9,8 +9,8 @@
 #include "base/accounted.h"
 #include "base/cpu.h"
 #include "base/error.h"
-#include "base/fork.h"
 #include "base/shape.h"
+#include "base/threads/fork.h"
 #include "codec/image/image.h"
 #include "codec/number_format.h"
 

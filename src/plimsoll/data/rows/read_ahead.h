@@ -22,7 +22,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
-#include "base/fork.h"
+#include "base/threads/fork.h"
 
 namespace plimsoll::data {
 

@@ -6,7 +6,7 @@
 #include <exception>
 
 #include "backend/cpu/threads/threads.h"
-#include "base/denormals.h"
+#include "base/threads/denormals.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

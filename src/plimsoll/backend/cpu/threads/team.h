@@ -20,7 +20,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/fork.h"
+#include "base/threads/fork.h"
 
 namespace plimsoll::backend::cpu {
 

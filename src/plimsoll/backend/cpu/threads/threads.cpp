@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "backend/cpu/threads/team.h"
-#include "base/denormals.h"
+#include "base/threads/denormals.h"
 
 namespace plimsoll::backend::cpu {
 namespace {

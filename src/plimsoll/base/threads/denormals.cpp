@@ -1,4 +1,4 @@
-#include "base/denormals.h"
+#include "base/threads/denormals.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
