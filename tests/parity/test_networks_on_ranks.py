@@ -92,9 +92,11 @@ class Training:
         weights = shaken_weights(build_in("float32", case, None))
         self.words = [*save_case(folder, case, weights, adam()), *SAME]
 
-    def smallest(self, ranks: int) -> int:
+    def smallest(self, ranks: int, threads: int) -> int:
+        """By the plan for as many threads as the run has: the search goes by estimated times."""
         shared = ["--ranks", ranks, "--shard", 0] if ranks > 1 else []
-        told = json.loads(run_plimsoll("plan", *self.words, *shared, "--json").stdout)
+        words = [*self.words, *shared, "--threads", threads, "--json"]
+        told = json.loads(run_plimsoll("plan", *words).stdout)
         return int(told["smallest_same_bits_bytes"]) + (TAKEN if ranks > 1 else 0)
 
     def digest(self, ranks: int, *more: Any) -> str:
@@ -120,7 +122,7 @@ def test_the_same_bits(plimsoll: Path, name: str, tmp_path: Path) -> None:
     training = Training(tmp_path, weighted((NETWORKS | DRAWING)[name]()))
     digests = {training.digest(1, "--threads", 2)}
     for ranks, threads in ((1, 1), (2, 2), (4, 1)):
-        limited = ["--memory", training.smallest(ranks), "--no-spill"]
+        limited = ["--memory", training.smallest(ranks, threads), "--no-spill"]
         digests.add(training.digest(ranks, "--threads", threads, *limited))
         if ranks > 1:
             digests.add(training.digest(ranks, "--threads", 3 - threads))
