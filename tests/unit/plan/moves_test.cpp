@@ -30,6 +30,25 @@ node write state_write (%u) -> () {} writes=w update
 output %loss
 )";
 
+constexpr std::string_view kTwoWeights = R"(
+program train batch 8
+input %x float32 (B, 64)
+state %w float32 (64, 64) weight trainable layer=dense
+state %v float32 (64, 64) weight trainable layer=other
+node h lines (%x, %w) -> (%h float32 (B, 64)) {} layer=dense forward
+node k lines (%h, %v) -> (%k float32 (B, 64)) {} layer=other forward
+node m gate (%k, %h) -> (%m float32 (B, 64)) {} forward
+node n gate (%m, %k) -> (%n float32 (B, 64)) {} forward
+node o gate (%n, %m) -> (%o float32 (B, 64)) {} forward
+node p gate (%o, %n) -> (%p float32 (B, 64)) {} forward
+node q gate (%p, %h) -> (%q float32 (B, 64)) {} forward
+node r gate (%q, %k) -> (%r float32 (B, 64)) {} forward
+node s gate (%r, %m) -> (%s float32 (B, 64)) {} forward
+node t gate (%s, %x) -> (%t float32 (B, 64)) {} forward
+node loss grand_total (%t) -> (%loss float32 ()) {} loss
+output %loss
+)";
+
 std::string replace_batch(std::string_view text, std::string_view from, const std::string& to,
                           int batch) {
   std::string replaced(text);
@@ -37,10 +56,18 @@ std::string replace_batch(std::string_view text, std::string_view from, const st
   return replaced;
 }
 
+toys::ToyCatalog catalog_of(std::map<std::string, graph::Block> blocks) {
+  toys::ToyCatalog catalog;
+  catalog.blocks = std::move(blocks);
+  return catalog;
+}
+
 // A plan whose transfers were drawn apart.
 struct Drawn {
-  Drawn(std::string_view text, int batch)
-      : programs(toys::parse_programs(replace_batch(kStep, "batch 8", "batch ", batch))),
+  Drawn(std::string_view text, int batch, std::string_view step = kStep,
+        std::map<std::string, graph::Block> blocks = {})
+      : programs(toys::parse_programs(replace_batch(step, "batch 8", "batch ", batch))),
+        catalog(catalog_of(std::move(blocks))),
         plan(toys::parse_plan(replace_batch(text, "batch=8", "batch=", batch), programs, catalog)) {
     before = find_arena_load(plan);
     ProgramFacts facts(programs.programs.front(), catalog);
@@ -156,6 +183,51 @@ TEST(Moves, WhereThereIsNoRoomBeginsStay) {
   // Two weights are the peak, u: beside another one g has none.
   const Drawn drawn(kReadTwice, 8);
   EXPECT_EQ(drawn.items(), "begin0 wait0 h y z loss dz dh g begin1 wait1 u write begin2 wait2 ");
+  drawn.expect_valid_and_no_larger();
+}
+
+TEST(Moves, LoadsKeepTheirOrderWhereTheFirstStays) {
+  // A weight is as large as two of the others, of which seven are alive at the peak, p.
+  const Drawn drawn(R"(state w space=spill
+state v space=spill
+program train batch=8
+instance %0 x
+instance %1 w
+instance %2 w space=spill
+instance %3 v
+instance %4 v space=spill
+instance %5 h
+instance %6 k
+instance %7 m
+instance %8 n
+instance %9 o
+instance %10 p
+instance %11 q
+instance %12 r
+instance %13 s
+instance %14 t
+instance %15 loss
+begin t0 %2 -> %1
+wait t0
+feed %0
+call h (%0 %1) -> (%5)
+begin t1 %4 -> %3
+wait t1
+call k (%5 %3) -> (%6)
+call m (%6 %5) -> (%7)
+call n (%7 %6) -> (%8)
+call o (%8 %7) -> (%9)
+call p (%9 %8) -> (%10)
+call q (%10 %5) -> (%11)
+call r (%11 %6) -> (%12)
+call s (%12 %7) -> (%13)
+call t (%13 %0) -> (%14)
+call loss (%14) -> (%15)
+output %15
+)",
+                    32, kTwoWeights,
+                    {{"h", {32, graph::kWholeAxis}}});  // of one call, shorter than a load
+  EXPECT_EQ(drawn.items(), "begin0 begin1 wait0 h wait1 k m n o p q r s t loss ");
   drawn.expect_valid_and_no_larger();
 }
 

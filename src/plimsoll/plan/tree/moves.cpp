@@ -76,7 +76,11 @@ class Mover {
         begins[begin->number] = i;
         if (!is_load(*begin)) continue;
         first = std::max(first, find_earliest(body, loop, *begin, i, first));
-        if (first < i) in_front[first].push_back(i);
+        if (first < i) {
+          in_front[first].push_back(i);
+        } else {
+          first = i + 1;  // what moves in front of an item that stays comes before it
+        }
       } else if (const auto* wait = std::get_if<WaitTransfer>(&item)) {
         const auto& begun =
             std::get<BeginTransfer>((*body.items)[static_cast<size_t>(begins.at(wait->number))]);
