@@ -135,6 +135,21 @@ def test_limits_below_the_state_give_the_same_bits(place: Workplace) -> None:
     assert run["planned_arena_bytes"] < 0.4 * place.state
 
 
+def test_slots_go_to_the_file_before_weights(place: Workplace) -> None:
+    """A step reads and writes them once; their updates go by rows, beside a weight in memory."""
+    limit = place.without - 2**20
+    plan = place.folder / "slots.plan"
+    data = ["--data", place.folder / "x.npy", "--labels", place.folder / "y.npy"]
+    done = place.run("plan", *data, "--memory", limit, "--output", plan)
+    assert done.returncode == 0, done.stderr
+    lines = plan.read_text().splitlines()
+    states = [line.split() for line in lines if line.startswith("state ")]
+    moved = {words[1] for words in states if "space=spill" in words}
+    assert moved and all(name.startswith("optimizer/") for name in moved), moved
+    assert any(line.startswith("loop ") and " state_rows " in line for line in lines)
+    assert place.weights("slots", "--memory", limit) == place.weights("all")
+
+
 def test_a_cgroup_of_that_limit_holds(place: Workplace, in_cgroup: Path) -> None:
     words = place.command(
         "fit", *place.fit_words("--steps", 3, "--epochs", 2), "--memory", place.limit

@@ -50,7 +50,7 @@ class TaskCatalog final : public graph::KernelCatalog {
     return static_cast<double>(cost_of(graph, node));
   }
   bool row_exact(const graph::Graph&, graph::NodeId, int) const override { return false; }
-  double spill_seconds(Bytes) const override { return 0; }
+  double spill_seconds(Bytes, Spill) const override { return 0; }
   double copy_seconds(Bytes) const override { return 0; }
 };
 

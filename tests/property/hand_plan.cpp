@@ -48,7 +48,9 @@ class BlockedCatalog final : public graph::KernelCatalog {
   bool row_exact(const graph::Graph& graph, graph::NodeId node, int axis) const override {
     return inner_.row_exact(graph, node, axis);
   }
-  double spill_seconds(Bytes bytes) const override { return inner_.spill_seconds(bytes); }
+  double spill_seconds(Bytes bytes, Spill direction) const override {
+    return inner_.spill_seconds(bytes, direction);
+  }
   double copy_seconds(Bytes bytes) const override { return inner_.copy_seconds(bytes); }
 
  private:

@@ -61,7 +61,7 @@ class ToyCatalog : public graph::KernelCatalog {
     return node.index() % 2 == 0 ? 1e-6 : 1e-6 * odd_nodes;
   }
   bool row_exact(const graph::Graph& graph, graph::NodeId node, int) const override;
-  double spill_seconds(Bytes bytes) const override { return 1e-9 * bytes.size(); }
+  double spill_seconds(Bytes bytes, Spill) const override { return 1e-9 * bytes.size(); }
   double copy_seconds(Bytes bytes) const override { return 1e-10 * bytes.size(); }
 };
 

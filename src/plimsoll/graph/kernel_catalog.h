@@ -65,8 +65,10 @@ class KernelCatalog {
   // Estimated seconds in which the threads together read so many bytes from memory, or write them.
   virtual double memory_seconds(Bytes) const { return 0; }
 
-  // Estimated seconds to move that many bytes to or from the spill file, and within memory.
-  virtual double spill_seconds(Bytes bytes) const = 0;
+  // Estimated seconds of the disk for one transfer of so many bytes to or from the spill file, and
+  // those of copying within memory.
+  enum class Spill : uint8_t { kRead, kWrite };
+  virtual double spill_seconds(Bytes bytes, Spill direction) const = 0;
   virtual double copy_seconds(Bytes bytes) const = 0;
 };
 

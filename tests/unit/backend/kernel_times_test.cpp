@@ -147,7 +147,7 @@ TEST(KernelTimes, OnlyTimesAreOthers) {
   auto times = std::make_shared<KernelTimes>();
   times->copied = 2e9;
   times->streamed = 4e9;
-  times->disks = {{"/there", 1e9, 1e9}};
+  times->disks = {{"/there", 1e9, 2e9}};
   const auto timed = make_timed_catalog(own, times, "/there");
   EXPECT_EQ(timed->kernel_set(), own.kernel_set());
   EXPECT_EQ(timed->block_set(), own.block_set());
@@ -161,9 +161,11 @@ TEST(KernelTimes, OnlyTimesAreOthers) {
   EXPECT_DOUBLE_EQ(timed->copy_seconds(Bytes(1000)), 5e-7);
   EXPECT_DOUBLE_EQ(timed->memory_seconds(Bytes(1000)), 2.5e-7);
   EXPECT_EQ(timed->cached(), own.cached());
-  EXPECT_NEAR(timed->spill_seconds(Bytes(int64_t{1} << 30)), 1.07, 0.01);
+  using Spill = graph::KernelCatalog::Spill;
+  EXPECT_NEAR(timed->spill_seconds(1_GiB, Spill::kRead), 1.07, 0.01);
+  EXPECT_NEAR(timed->spill_seconds(1_GiB, Spill::kWrite), 0.54, 0.01);
   const auto elsewhere = make_timed_catalog(own, times, "/elsewhere");
-  EXPECT_EQ(elsewhere->spill_seconds(Bytes(1000)), own.spill_seconds(Bytes(1000)));
+  EXPECT_EQ(elsewhere->spill_seconds(1_KiB, Spill::kRead), own.spill_seconds(1_KiB, Spill::kRead));
 }
 
 }  // namespace

@@ -37,7 +37,9 @@ class CountingCatalog final : public graph::KernelCatalog {
     ++questions;
     return toys_.row_exact(graph, node, axis);
   }
-  double spill_seconds(Bytes bytes) const override { return toys_.spill_seconds(bytes); }
+  double spill_seconds(Bytes bytes, Spill direction) const override {
+    return toys_.spill_seconds(bytes, direction);
+  }
   double copy_seconds(Bytes bytes) const override { return toys_.copy_seconds(bytes); }
 
  private:

@@ -68,7 +68,7 @@ bool Catalog::row_exact(const Graph& graph, NodeId node, int axis) const {
   return library_.row_exact(graph, node, axis);
 }
 
-double Catalog::spill_seconds(Bytes bytes) const { return CostModel::spill_seconds(bytes); }
+double Catalog::spill_seconds(Bytes bytes, Spill) const { return CostModel::spill_seconds(bytes); }
 double Catalog::copy_seconds(Bytes bytes) const { return costs_.copy_seconds(bytes); }
 
 Bytes Catalog::cached() const { return costs_.cached(); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/hash.h"
 #include "graph/op.h"
@@ -34,8 +35,7 @@ class TimedCatalog final : public graph::KernelCatalog {
       : catalog_(catalog), times_(std::move(times)) {
     const auto disk = std::ranges::find(times_->disks, spill_folder, &DiskSpeed::folder);
     if (disk == times_->disks.end() || disk->read <= 0 || disk->write <= 0) return;
-    // What is moved out is as much as what is moved in.
-    spilled_ = 2 / (1 / disk->read + 1 / disk->write);
+    disk_ = *disk;
   }
 
   std::string kernel_set() const override { return catalog_.kernel_set(); }
@@ -70,10 +70,11 @@ class TimedCatalog final : public graph::KernelCatalog {
     if (times_->streamed == 0) return catalog_.memory_seconds(bytes);
     return static_cast<double>(bytes.count()) / times_->streamed;
   }
-  double spill_seconds(Bytes bytes) const override {
-    constexpr double kSecondsPerSpill = 1e-4;
-    if (spilled_ == 0) return catalog_.spill_seconds(bytes);
-    return kSecondsPerSpill + static_cast<double>(bytes.count()) / spilled_;
+  double spill_seconds(Bytes bytes, Spill direction) const override {
+    constexpr double kSecondsPerSpill = 4e-5;
+    if (!disk_) return catalog_.spill_seconds(bytes, direction);
+    return kSecondsPerSpill + static_cast<double>(bytes.count()) /
+                                  (direction == Spill::kRead ? disk_->read : disk_->write);
   }
   double copy_seconds(Bytes bytes) const override {
     if (times_->copied == 0) return catalog_.copy_seconds(bytes);
@@ -91,7 +92,7 @@ class TimedCatalog final : public graph::KernelCatalog {
 
   const KernelCatalog& catalog_;
   std::shared_ptr<const KernelTimes> times_;
-  double spilled_ = 0;  // bytes a second; 0: not measured
+  std::optional<DiskSpeed> disk_;  // none: not measured
 };
 
 // Elements of a call that has `rows` of the batch; other axes are counted in full.

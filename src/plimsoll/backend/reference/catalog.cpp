@@ -74,7 +74,7 @@ bool ReferenceCatalog::row_exact(const graph::Graph& graph, graph::NodeId node, 
   return reference_row_exact(graph, node, axis);
 }
 
-double ReferenceCatalog::spill_seconds(Bytes bytes) const {
+double ReferenceCatalog::spill_seconds(Bytes bytes, Spill) const {
   return kSecondsPerSpill + static_cast<double>(bytes.count()) / kSpillBytesPerSecond;
 }
 

@@ -26,7 +26,7 @@ class ReferenceCatalog final : public graph::KernelCatalog {
   double seconds(const graph::Graph& graph, graph::NodeId node, int64_t batch,
                  std::span<const int64_t> extents) const override;
   bool row_exact(const graph::Graph& graph, graph::NodeId node, int axis) const override;
-  double spill_seconds(Bytes bytes) const override;
+  double spill_seconds(Bytes bytes, Spill direction) const override;
   double copy_seconds(Bytes bytes) const override;
 
  private:

@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "base/ceil_div.h"
+#include "graph/value_axes.h"
 #include "plan/core/walk.h"
 
 namespace plimsoll::plan {
@@ -57,6 +59,36 @@ const ProgramFacts::CallCost& find_call_cost(const ProgramPlan& plan,
   return *known;
 }
 
+namespace {
+
+// What an iteration of `around` moves: its own rows of what lies whole at either end.
+Bytes transfer_bytes(const ProgramPlan& plan, std::span<const LoopId> parents, LoopId around,
+                     const BeginTransfer& begin, const ProgramFacts& facts) {
+  const auto rows_of_iteration = [&](InstanceId id) {
+    const Instance& instance = plan.instances[id.index()];
+    const graph::Value& value = facts.graph().value(instance.value);
+    std::vector<graph::ValueAxis> axes;
+    if (around != instance.scope) {
+      static const std::vector<graph::Axis> kNone;
+      axes = graph::value_axes(
+          facts.graph(), instance.value,
+          value.kind == graph::ValueKind::kNode ? facts.axes(value.producer) : kNone);
+    }
+    int64_t pieces = 1;
+    for (LoopId loop = around; loop.valid() && loop != instance.scope;
+         loop = parents[loop.index()]) {
+      const LoopAxis& axis = plan.loops[loop.index()].axis;
+      const auto own = std::ranges::find(axes, axis.name(), &graph::ValueAxis::name);
+      const auto asked = std::ranges::find(begin.rows, axis, &IterationRows::axis);
+      if (own != axes.end() || asked != begin.rows.end()) pieces *= count_iterations(plan, loop);
+    }
+    return ceil_div(instance.bytes.count(), pieces);
+  };
+  return Bytes(std::min(rows_of_iteration(begin.source), rows_of_iteration(begin.target)));
+}
+
+}  // namespace
+
 bool moves_nothing(const ProgramPlan& plan, const Call& call, const graph::Graph& graph) {
   const graph::OpTraits traits = graph.node(call.node).op->traits();
   return traits.view && call.outputs[0].valid() &&
@@ -88,10 +120,11 @@ std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts)
     } else if (const auto* encode = std::get_if<Encode>(&item)) {
       seconds += copy(encode->source);
     } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
-      // An iteration moves its own rows of what lies whole at the other end.
-      const Bytes bytes = min(plan.instances[begin->source.index()].bytes,
-                              plan.instances[begin->target.index()].bytes);
-      seconds += facts.catalog().spill_seconds(bytes) * times;
+      using Spill = graph::KernelCatalog::Spill;
+      const bool reads = plan.instances[begin->source.index()].space == Space::kSpill;
+      seconds += times *
+                 facts.catalog().spill_seconds(transfer_bytes(plan, parents, around, *begin, facts),
+                                               reads ? Spill::kRead : Spill::kWrite);
     }
     all.resize(static_cast<size_t>(number) + 1);
     all.back() = seconds;

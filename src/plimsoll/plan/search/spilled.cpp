@@ -110,14 +110,27 @@ Fits assemble(const Pick& pick, const graph::ProgramSet& programs, const AllFact
   return fits;
 }
 
-// Options of each search, and the sets of variables to search with.
-std::vector<std::set<std::string>> find_sets(const graph::ProgramSet& programs,
-                                             PlanOptions& options) {
-  options.move = true;
-  std::vector<std::set<std::string>> sets = make_spill_placements(programs, options.least_moved);
-  sets.insert(sets.begin(), std::set<std::string>());
-  options.max_steps /= static_cast<int64_t>(sets.size());
-  return sets;
+// A set of variables to search with, and the options of that search.
+struct SpillSearch {
+  std::set<std::string> spilled;
+  PlanOptions options;
+};
+
+// With all in the file twice, the second time with twice the effort: where there is the least room,
+// neither finds the smaller plan always (a GPT 23 % smaller with more, a DCGAN 9 % with less).
+std::vector<SpillSearch> find_searches(const graph::ProgramSet& programs,
+                                       const PlanOptions& options) {
+  constexpr int64_t kShare = 5;
+  PlanOptions each = options;
+  each.move = true;
+  each.max_steps /= kShare;
+  std::vector<SpillSearch> searches = {{{}, each}};
+  for (std::set<std::string>& spilled : make_spill_placements(programs, options.least_moved)) {
+    searches.push_back({std::move(spilled), each});
+  }
+  searches.push_back(searches.back());
+  searches.back().options.max_steps *= 2;
+  return searches;
 }
 
 }  // namespace
@@ -125,13 +138,12 @@ std::vector<std::set<std::string>> find_sets(const graph::ProgramSet& programs,
 std::optional<SpilledPlans> make_spilled_plans(const graph::ProgramSet& programs,
                                                const graph::KernelCatalog& catalog,
                                                const PlanOptions& options, Bytes most) {
-  PlanOptions each = options;
-  const std::vector<std::set<std::string>> sets = find_sets(programs, each);
+  const std::vector<SpillSearch> searches = find_searches(programs, options);
   const AllFacts facts(programs, catalog, options.choice);
   std::vector<SpillPlacement> placements;
-  placements.reserve(sets.size());
-  for (const std::set<std::string>& spilled : sets) {
-    placements.push_back(search(programs, facts, each, spilled));
+  placements.reserve(searches.size());
+  for (const SpillSearch& each : searches) {
+    placements.push_back(search(programs, facts, each.options, each.spilled));
   }
   SpilledPlans plans;
   plans.lower_bound = find_lower_bound(programs, facts, true).bytes;
@@ -140,7 +152,8 @@ std::optional<SpilledPlans> make_spilled_plans(const graph::ProgramSet& programs
   plans.smallest = plans.frontier.front().arena_bytes;
   const Bytes limit = options.arena_limit.value_or(plans.frontier.back().arena_bytes);
   const Pick best = pick(placements, limit, most);
-  if (!best.programs.empty()) plans.fits = assemble(best, programs, facts, each);
+  if (!best.programs.empty())
+    plans.fits = assemble(best, programs, facts, searches.front().options);
   return plans;
 }
 
@@ -151,12 +164,11 @@ SmallestArena find_smallest_spilled_arena(const graph::ProgramSet& programs,
   SmallestArena result;
   result.lower_bound = find_lower_bound(programs, facts, true).bytes;
   if (options.arena_limit && result.lower_bound > *options.arena_limit) return result;
-  PlanOptions each = options;
   // With all in the file first: that is the smallest more often than not.
-  std::vector<std::set<std::string>> sets = find_sets(programs, each);
-  for (auto spilled = sets.rbegin(); spilled != sets.rend(); ++spilled) {
-    const SpillPlacement placement =
-        search(programs, facts, each, *spilled, {.smallest_alone = true, .spill = most});
+  const std::vector<SpillSearch> searches = find_searches(programs, options);
+  for (auto each = searches.rbegin(); each != searches.rend(); ++each) {
+    const SpillPlacement placement = search(programs, facts, each->options, each->spilled,
+                                            {.smallest_alone = true, .spill = most});
     Bytes arena = placement.base.state_bytes;
     bool fits = true;
     for (const std::vector<Candidate>& candidates : placement.programs) {

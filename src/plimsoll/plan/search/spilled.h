@@ -2,8 +2,8 @@
 
 // Plans that use a spill file, beside those of plan/search/planner.h that do not.
 //
-// The same search, several times: with a quarter, half, three quarters and all of the weights and
-// optimizer slots in the file (plan/tree/spill_placement.h), values moved there and back besides.
+// The same search, several times: with more and more of the optimizer slots and then of the weights
+// in the file (plan/tree/spill_placement.h), values moved there and back besides.
 // As there, no candidate depends on the limit, and the answer at a limit is the fastest that fits:
 // more memory is never slower among plans with a spill file. Whether one is wanted at all is the
 // caller's question.
@@ -22,9 +22,9 @@ struct SpilledPlans {
   std::optional<Fits> fits;             // the fastest within options.arena_limit
 };
 
-// Files may have at most `most` bytes. options.arena_limit none: the fastest plan. The effort of
-// options.max_steps is spent on all of them together. nullopt: nothing may be moved, or all plans
-// found need more than `most`.
+// Files may have at most `most` bytes. options.arena_limit none: the fastest plan. Each of the
+// searches has a part of the effort of options.max_steps. nullopt: nothing may be moved, or all
+// plans found need more than `most`.
 std::optional<SpilledPlans> make_spilled_plans(const graph::ProgramSet& programs,
                                                const graph::KernelCatalog& catalog,
                                                const PlanOptions& options, Bytes most);

@@ -343,7 +343,9 @@ class Evictor {
     offer.gap = gap;
     offer.freed = instance.bytes.count();
     offer.own_bytes = offer.freed;
-    offer.seconds = 2 * facts_.catalog().spill_seconds(all);
+    using Spill = graph::KernelCatalog::Spill;
+    offer.seconds = facts_.catalog().spill_seconds(all, Spill::kWrite) +
+                    facts_.catalog().spill_seconds(all, Spill::kRead);
     offer.cuts = {{instance.value, anchor, CutKind::kMove, ""}};
     if (!is_known(offer.cuts.front())) offers.push_back(std::move(offer));
   }

@@ -17,8 +17,6 @@ using graph::ValueId;
 using graph::ValueKind;
 using Index = TreeEditor::Index;
 
-constexpr size_t kSpillPlacements = 4;
-
 // Variables that transfers cannot bring in and out: of the batch, or written with a value that is
 // none of their own.
 std::set<std::string> find_fixed(const graph::ProgramSet& programs) {
@@ -80,22 +78,82 @@ std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs, Byt
   return result;
 }
 
+namespace {
+
+// Variables that something else than their own update reads: weights, not slots.
+std::set<std::string> find_read_elsewhere(const graph::ProgramSet& programs) {
+  std::set<std::string> names;
+  for (const graph::Program& program : programs.programs) {
+    std::map<ValueId, const graph::StateVariable*> incoming;
+    for (const graph::StateVariable& state : program.graph.states) {
+      if (state.incoming.valid()) incoming[state.incoming] = &state;
+    }
+    const auto read = [&](ValueId value, NodeId reader) {
+      const auto found = incoming.find(value);
+      if (found == incoming.end()) return;
+      const NodeId write = found->second->write;
+      const bool own = write.valid() && reader.valid() &&
+                       program.graph.value(program.graph.node(write).inputs[0]).producer == reader;
+      if (!own) names.insert(found->second->name);
+    };
+    for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
+      for (ValueId input : program.graph.nodes[n].inputs) read(input, NodeId(n));
+    }
+    for (ValueId output : program.graph.outputs) read(output, NodeId());
+  }
+  return names;
+}
+
+struct SizedName {
+  std::string name;
+  Bytes bytes;
+};
+
+// Slots first: a step reads and writes them once, weights once for each pass over a part of the
+// batch. Of both the largest first.
+std::vector<SizedName> find_movable(const graph::ProgramSet& programs, Bytes least, Bytes& slots) {
+  const std::set<std::string> read_elsewhere = find_read_elsewhere(programs);
+  std::map<std::string, Bytes> bytes;
+  for (const graph::StateVariable& state : graph::states_of(programs)) {
+    bytes[state.name] = tensor_bytes(state.type.dtype, state.type.shape, 1);
+  }
+  std::vector<SizedName> names;
+  std::vector<SizedName> weights;
+  for (const StateGroup& group : find_state_groups(programs, least)) {
+    for (const std::string& name : group.names) {
+      const bool slot = !read_elsewhere.contains(name);
+      (slot ? names : weights).push_back({name, bytes.at(name)});
+      if (slot) slots += bytes.at(name);
+    }
+  }
+  names.insert(names.end(), weights.begin(), weights.end());
+  return names;
+}
+
+}  // namespace
+
 std::vector<std::set<std::string>> make_spill_placements(const graph::ProgramSet& programs,
                                                          Bytes least) {
-  const std::vector<StateGroup> groups = find_state_groups(programs, least);
+  Bytes slots;
+  const std::vector<SizedName> names = find_movable(programs, least, slots);
   Bytes all;
-  for (const StateGroup& group : groups) all += group.bytes;
+  for (const SizedName& each : names) all += each.bytes;
+  const int64_t of_slots = slots.count();
+  const int64_t of_weights = (all - slots).count();
+  const std::vector<int64_t> marks =
+      of_slots > 0
+          ? std::vector<int64_t>{of_slots / 2, of_slots, of_slots + of_weights / 2, all.count()}
+          : std::vector<int64_t>{of_weights / 4, of_weights / 2, of_weights * 3 / 4, of_weights};
   std::vector<std::set<std::string>> placements;
   std::set<std::string> spilled;
-  Bytes bytes;
-  for (const StateGroup& group : groups) {
-    spilled.insert(group.names.begin(), group.names.end());
-    bytes += group.bytes;
-    const auto share = static_cast<int64_t>(placements.size() + 1);
-    const bool last = &group == &groups.back();
-    if (last || bytes * static_cast<int64_t>(kSpillPlacements) >= all * share) {
-      placements.push_back(spilled);
-    }
+  int64_t bytes = 0;
+  auto mark = marks.begin();
+  for (const SizedName& each : names) {
+    spilled.insert(each.name);
+    bytes += each.bytes.count();
+    if (mark == marks.end() || bytes < *mark) continue;
+    placements.push_back(spilled);
+    mark = std::find_if(mark, marks.end(), [&](int64_t at) { return at > bytes; });
   }
   return placements;
 }

@@ -3,8 +3,8 @@
 // Brings state variables that lie in the spill file into a program's tree, and out again.
 //
 // Readers of such a variable read copies of it, each loaded in front of its first reader; what a
-// state_write accepts is stored after it. An update whose variables all lie in the file and are
-// large runs in a loop over their rows, so that neither weight nor slots are ever whole in memory:
+// state_write accepts is stored after it. An update of which much lies in the file runs in a loop
+// over its rows, so that what does is never whole in memory:
 //
 //   begin t0 w.file -> w.1                     loop state_rows slice=512
 //   wait t0                                      begin t1 w.file -> w.2, m.file -> m.1 …
@@ -38,8 +38,9 @@ struct StateGroup {
 };
 std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs, Bytes least);
 
-// Sets of variables to put into the spill file, each with more bytes than the one before: about a
-// quarter of what may be put there, a half, three quarters, all.
+// Sets of variables to put into the spill file, each with more than the one before: of optimizer
+// slots about a half, all, and with them of weights a half, all. Without slots: of
+// weights a quarter, a half, three quarters, all.
 std::vector<std::set<std::string>> make_spill_placements(const graph::ProgramSet& programs,
                                                          Bytes least);
 

@@ -40,7 +40,7 @@ class StoreMaker {
     for (size_t s = 0; s < graph_.states.size(); ++s) {
       const graph::StateVariable& state = graph_.states[s];
       spilled_.push_back(places[s] != nullptr && places[s]->space == Space::kSpill);
-      if (spilled_.back() && state.write.valid()) {
+      if (state.write.valid()) {
         written_[graph_.node(state.write).inputs[0].index()] = static_cast<int>(s);
       }
     }
@@ -87,6 +87,14 @@ class StoreMaker {
     return v.kind == ValueKind::kState && spilled_[v.state.index()];
   }
 
+  // The state_write of the value, and whether it goes to the file.
+  NodeId writer_of(ValueId value) const {
+    return graph_.states[static_cast<size_t>(written_[value.index()])].write;
+  }
+  bool is_stored(ValueId value) const {
+    return spilled_[static_cast<size_t>(written_[value.index()])];
+  }
+
   // Numbers of transfers are given at the end: until then begins and waits are told by their place.
   void add_transfer(InstanceId source, InstanceId target, std::vector<Item>& begins,
                     std::vector<Item>& waits) {
@@ -94,7 +102,8 @@ class StoreMaker {
     waits.emplace_back(WaitTransfer{next_--});
   }
 
-  // The axis over the rows of all that the node updates, −1: it cannot be done in pieces.
+  // The axis over the rows of all that the node updates, −1: it cannot be done in pieces, or too
+  // little of it lies in the file.
   int find_rows_axis(NodeId id) const {
     const std::vector<graph::Axis>& axes = facts_.axes(id);
     const int axis = graph::find_axis(axes, graph::kStateRowsAxis);
@@ -104,8 +113,7 @@ class StoreMaker {
     int64_t bytes = 0;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const graph::Value& value = graph_.value(node.inputs[i]);
-      if (value.kind != ValueKind::kState || rows.inputs[i].dimension < 0) continue;
-      if (!is_spilled_state(node.inputs[i])) return -1;
+      if (!is_spilled_state(node.inputs[i]) || rows.inputs[i].dimension < 0) continue;
       bytes += tensor_bytes(value.type.dtype, value.type.shape, 1).count();
     }
     for (ValueId output : node.outputs) {
@@ -143,7 +151,7 @@ class StoreMaker {
         continue;
       }
       for (ValueId output : graph_.node(call->node).outputs) {
-        moved[graph_.states[static_cast<size_t>(written_[output.index()])].write.index()] = true;
+        if (is_stored(output)) moved[writer_of(output).index()] = true;
       }
       items.emplace_back(Enter{add_update_loop(std::move(*call), axis)});
     }
@@ -167,9 +175,10 @@ class StoreMaker {
     loop.items.emplace_back(std::move(call));
     std::vector<Item> begins;
     for (size_t o = 0; o < outputs.size(); ++o) {
-      const int state = written_[node.outputs[o].index()];
+      // What stays in memory is written when all of it is there.
+      if (!is_stored(node.outputs[o])) continue;
       Call write;
-      write.node = graph_.states[static_cast<size_t>(state)].write;
+      write.node = writer_of(node.outputs[o]);
       write.inputs = {outputs[o]};
       loop.items.emplace_back(std::move(write));
       add_transfer(outputs[o], file_of(node.outputs[o]), begins, waits);
@@ -346,7 +355,7 @@ class StoreMaker {
   int64_t least_;
   ProgramPlan& plan_;
   std::vector<bool> spilled_;      // per state variable
-  std::vector<int> written_;       // per value: the spilled state variable that it is written to
+  std::vector<int> written_;       // per value: the state variable that it is written to
   std::vector<InstanceId> files_;  // per value: what stands for the variable in the file
   int next_ = -2;                  // TreeEditor's own marks have -1
 };
