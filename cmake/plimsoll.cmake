@@ -80,7 +80,7 @@ function(plimsoll_runs_fast target)
 endfunction()
 
 function(plimsoll_suite name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMIZED" "CTEST_NAME" "SOURCES;DEPENDS;LIBS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMIZED" "CTEST_NAME;SHARDS" "SOURCES;DEPENDS;LIBS;LABELS")
   set(target plimsoll_${name}_tests)
   list(TRANSFORM arg_DEPENDS PREPEND plimsoll_)
   if(NOT arg_CTEST_NAME)
@@ -100,16 +100,28 @@ function(plimsoll_suite name)
   if(NOT "slow" IN_LIST arg_LABELS)
     plimsoll_runs_fast(${target})
   endif()
-  add_test(NAME ${arg_CTEST_NAME} COMMAND ${target})
-  set_tests_properties(
-    ${arg_CTEST_NAME}
-    PROPERTIES LABELS "${arg_LABELS}"
-               TIMEOUT 1500
-               WORKING_DIRECTORY "${PLIMSOLL_TESTS_ROOT}"
-               ENVIRONMENT "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/reports/${arg_CTEST_NAME}.xml")
-  if("slow" IN_LIST arg_LABELS)
-    set_tests_properties(${arg_CTEST_NAME} PROPERTIES COST 1000)  # begins first, beside the others
+  if(NOT arg_SHARDS)
+    set(arg_SHARDS 1)
   endif()
+  foreach(shard RANGE 1 ${arg_SHARDS})
+    set(test ${arg_CTEST_NAME})
+    if(arg_SHARDS GREATER 1)
+      set(test ${arg_CTEST_NAME}.${shard})
+    endif()
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${test} COMMAND ${target})
+    set_tests_properties(
+      ${test}
+      PROPERTIES
+        LABELS "${arg_LABELS}"
+        TIMEOUT 1500
+        WORKING_DIRECTORY "${PLIMSOLL_TESTS_ROOT}"
+        ENVIRONMENT
+        "GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/reports/${test}.xml;GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
+    if("slow" IN_LIST arg_LABELS)
+      set_tests_properties(${test} PROPERTIES COST 1000)  # begins first, beside the others
+    endif()
+  endforeach()
 endfunction()
 
 function(plimsoll_test folder)

@@ -73,9 +73,17 @@ def test_a_program_that_runs_unchanged(together: Together) -> None:
     assert shared[0] == shared[1] == alone
 
 
+@pytest.fixture(scope="module")
+def refusals(
+    package: Path, plimsoll_program: Path, tmp_path_factory: pytest.TempPathFactory
+) -> list[Any]:
+    skip_without_ranks(plimsoll_program)
+    return Together(package, tmp_path_factory.mktemp("refusals")).run(2, *REFUSED)
+
+
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_differs_is_told(together: Together, case: str) -> None:
-    for told in together.run(2, case):
+def test_what_differs_is_told(refusals: list[Any], case: str) -> None:
+    for told in refusals:
         for text in REFUSED[case]:
             assert text in told[case]["error"]
 
