@@ -8,9 +8,11 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from normalized_network import layer
 
 USAGE, DOES_NOT_FIT, IO = 2, 3, 6
 KILLS = int(os.environ.get("PLIMSOLL_KILLS", "3"))
@@ -53,9 +55,6 @@ HOOK(pwrite64, const void *, "write", off64_t)
 
 
 def wide_model(path: Path) -> Path:
-    def layer(kind: str, name: str, **config: object) -> dict[str, object]:
-        return {"class_name": kind, "config": {"name": name, **config}}
-
     layers = [layer("InputLayer", "in", batch_shape=[None, 64], dtype="float32")]
     layers += [layer("Dense", f"d{i}", units=640, activation="relu") for i in range(5)]
     layers += [layer("Dense", "out", units=1, activation="sigmoid")]
@@ -148,6 +147,38 @@ def test_slots_go_to_the_file_before_weights(place: Workplace) -> None:
     assert moved and all(name.startswith("optimizer/") for name in moved), moved
     assert any(line.startswith("loop ") and " state_rows " in line for line in lines)
     assert place.weights("slots", "--memory", limit) == place.weights("all")
+
+
+def test_what_is_averaged_is_written_after_its_readers(plimsoll: Path, tmp_path: Path) -> None:
+    """Gradients of a layer's input are computed from weights whose update could go before."""
+    layers = [layer("InputLayer", "in", batch_shape=[None, 8, 8, 8])]
+    layers += [
+        layer("Conv2D", f"c{i}", filters=filters, kernel_size=[3, 3], padding="same",
+              activation="relu") for i, filters in enumerate((256, 384, 384))
+    ]  # fmt: skip
+    layers += [layer("GlobalAveragePooling2D", "mean"), layer("Dense", "out", units=1)]
+    model = {"class_name": "Sequential", "config": {"name": "images", "layers": layers}}
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    rng = np.random.default_rng(2)
+    np.save(tmp_path / "x.npy", rng.normal(0, 1, (32, 8, 8, 8)).astype("float32"))
+    np.save(tmp_path / "y.npy", rng.normal(0, 1, (32, 1)).astype("float32"))
+    options = ["model.json", "--data", "x.npy", "--labels", "y.npy", "--batch", "32", "--loss",
+               "mse", "--optimizer", "adam(use_ema=true)", "--seed", "3"]  # fmt: skip
+
+    def run(verb: str, *more: object) -> dict[str, Any]:
+        words = [str(word) for word in (plimsoll, verb, *options, "--json", *more)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
+
+    answer = run("plan")
+    smallest, without = answer["smallest_spill_bytes"], answer["smallest_same_bits_bytes"]
+    run("fit", "--steps", 2, "--output", "free.h5")
+    for share in (0, 0.2, 0.4, 0.6):
+        limit = int(smallest + share * (without - smallest))
+        run("fit", "--steps", 2, "--output", "limited.h5", "--memory", limit)
+        assert (tmp_path / "limited.h5").read_bytes() == (tmp_path / "free.h5").read_bytes()
 
 
 def test_a_cgroup_of_that_limit_holds(place: Workplace, in_cgroup: Path) -> None:

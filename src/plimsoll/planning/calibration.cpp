@@ -100,7 +100,7 @@ bool read_line(std::string_view line, KernelTimes& times) {
 
 // Rates are factors on the backends' tables: they are of one version of those, of rate_keys() and
 // of the networks that they are measured on (planning/probes.h).
-constexpr const char* kTable = " table 4 ";
+constexpr const char* kTable = " table 5 ";
 
 void warn(const std::string& text) { log(LogLevel::kWarning, "measured times: " + text); }
 

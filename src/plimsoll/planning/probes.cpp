@@ -69,9 +69,13 @@ layers::Model image_probe() {
   z = net.call("Concatenate", {z, y, pooled});
   z = net.call("AveragePooling2D", {net.convolve("DepthwiseConv2D", z, 0, 5)}, {{"pool_size", 2}});
   z = net.call("ReLU", {net.call("BatchNormalization", {net.convolve("Conv2D", z, 128, 3)})});
+  // An image, as decoders end in.
+  const Tensor image = net.convolve("Conv2DTranspose", y, 3, 4, 2);
+  const Tensor means = net.call("GlobalAveragePooling2D", {net.activate(image, "tanh")});
   z = net.call("Flatten", {net.call("MaxPooling2D", {z})});
   z = net.call("Dropout", {net.call("Dense", {z}, {{"units", 256}, {"activation", "relu"}})},
                {{"rate", 0.25}});
+  z = net.call("Concatenate", {z, means});
   return net.finish(net.call("Dense", {z}, {{"units", 10}, {"activation", "softmax"}}));
 }
 

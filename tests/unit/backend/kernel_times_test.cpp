@@ -100,11 +100,12 @@ TEST(KernelTimes, ARateHoldsForCallsThatAreAlike) {
 TEST(KernelTimes, KindsOfOneOperatorHaveRatesOfTheirOwn) {
   graph::GraphBuilder builder(ops::registry());
   const ValueId x = builder.input("x", {DType::kFloat32, {Dim::batch(), of(8), of(8), of(16)}});
-  const auto convolve = [&](const char* name, int64_t size, int64_t groups) {
-    const ValueId w = builder.input(
-        std::string(name) + "_w", {DType::kFloat32, {of(size), of(size), of(16 / groups), of(16)}});
+  const auto convolve = [&](const char* name, int64_t size, int64_t groups, int64_t filters) {
+    const ValueId w =
+        builder.input(std::string(name) + "_w",
+                      {DType::kFloat32, {of(size), of(size), of(16 / groups), of(filters)}});
     builder.call("conv2d", name, {x, w},
-                 {{"filters", 16},
+                 {{"filters", filters},
                   {"kernel_size", std::vector<int64_t>{size, size}},
                   {"strides", std::vector<int64_t>{1, 1}},
                   {"padding", std::vector<int64_t>{0, 0, 0, 0}},
@@ -115,9 +116,10 @@ TEST(KernelTimes, KindsOfOneOperatorHaveRatesOfTheirOwn) {
   };
   builder.call("activation", "relu", {x}, {{"kind", "relu"}});
   builder.call("activation", "tanh", {x}, {{"kind", "tanh"}});
-  convolve("windows", 3, 1);
-  convolve("points", 1, 1);
-  convolve("apart", 3, 16);
+  convolve("windows", 3, 1, 16);
+  convolve("points", 1, 1, 16);
+  convolve("apart", 3, 16, 16);
+  convolve("image", 3, 1, 3);
   const Graph graph = builder.finish();
   const auto kind = [&](size_t node) {
     return rate_keys(graph, NodeId(node), 4, std::vector<int64_t>{4, 8, 16}).kind;
@@ -129,7 +131,7 @@ TEST(KernelTimes, KindsOfOneOperatorHaveRatesOfTheirOwn) {
   EXPECT_NE(kind(0), kind(1));
   EXPECT_EQ(named(2), named(3));
   EXPECT_EQ(named(2), named(4));
-  EXPECT_EQ((std::set{kind(2), kind(3), kind(4)}).size(), 3u);
+  EXPECT_EQ((std::set{kind(2), kind(3), kind(4), kind(5)}).size(), 4u);
 }
 
 TEST(KernelTimes, RatesAreStepsOfAQuarterOfAnOctave) {

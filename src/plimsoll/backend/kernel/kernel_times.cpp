@@ -116,16 +116,20 @@ uint64_t intensity(double flops, double bytes) {
 }
 
 // What kernels of one operator differ by: the function of a map; a window of one point, one for
-// each channel, in groups, of few channels.
+// each channel, in groups, of few channels, to few channels.
 std::string kind_of(const graph::Attributes& attributes,
-                    const std::vector<graph::ValueType>& inputs) {
+                    const std::vector<graph::ValueType>& inputs,
+                    const std::vector<graph::ValueType>& outputs) {
+  constexpr int64_t kFew = 8;
   if (attributes.has("kind")) return attributes.get_string("kind");
   if (!attributes.has("groups") || inputs.empty()) return "";
   const int64_t groups = attributes.get_int("groups");
   const Shape& x = inputs.front().shape;
   const int64_t channels = x[x.rank() - 1].count;
   if (groups > 1) return groups == channels ? "each channel" : "groups";
-  if (channels < 8) return "few channels";
+  if (channels < kFew) return "few channels";
+  const Shape& y = outputs.front().shape;
+  if (y.has_batch() && y[y.rank() - 1].count < kFew) return "to few channels";
   const std::vector<int64_t>& size = attributes.get_ints("kernel_size");
   return std::ranges::all_of(size, [](int64_t each) { return each == 1; }) ? "points" : "windows";
 }
@@ -152,7 +156,7 @@ RateKeys rate_keys(const Graph& graph, NodeId node, int64_t batch,
   family.add("rates").add(static_cast<uint64_t>(work.family));
   family.add(static_cast<uint64_t>(work.pass)).add(to_string(precision)).add(working_set(bytes));
   RateKeys keys{.named = named.value(), .family = family.value()};
-  keys.kind = named.add(kind_of(source.attributes, inputs)).value();
+  keys.kind = named.add(kind_of(source.attributes, inputs, outputs)).value();
   keys.alike = named.add(working_set(bytes)).add(intensity(flops, bytes)).value();
   return keys;
 }

@@ -139,10 +139,15 @@ class StoreMaker {
 
   void make_update_loops() {
     std::vector<bool> moved(graph_.nodes.size());
+    std::map<size_t, Item> put_off;  // by the place of the write that they stand in for
     std::vector<Item> items;
-    for (Item& item : plan_.items) {
+    for (size_t i = 0; i < plan_.items.size(); ++i) {
+      Item& item = plan_.items[i];
       auto* call = std::get_if<Call>(&item);
-      if (call != nullptr && moved[call->node.index()]) continue;
+      if (call != nullptr && moved[call->node.index()]) {
+        if (const auto loop = put_off.find(i); loop != put_off.end()) items.push_back(loop->second);
+        continue;
+      }
       const bool whole = call == nullptr || call->clone != 0 ||
                          std::ranges::find(whole_, call->node) != whole_.end();
       const int axis = whole ? -1 : find_rows_axis(call->node);
@@ -153,9 +158,51 @@ class StoreMaker {
       for (ValueId output : graph_.node(call->node).outputs) {
         if (is_stored(output)) moved[writer_of(output).index()] = true;
       }
-      items.emplace_back(Enter{add_update_loop(std::move(*call), axis)});
+      const size_t place = find_loop_place(i);
+      const Enter enter{add_update_loop(std::move(*call), axis)};
+      if (place == i) {
+        items.emplace_back(enter);
+      } else {
+        put_off.emplace(place, enter);
+      }
     }
     plan_.items = std::move(items);
+  }
+
+  // Where a loop may stand in for the update there and its writes: where the update is, unless
+  // something reads what one of them overwrites until then; then in place of the last write.
+  size_t find_loop_place(size_t update) const {
+    const auto& call = std::get<Call>(plan_.items[update]);
+    std::vector<ValueId> overwritten;
+    std::vector<NodeId> writes;
+    for (ValueId output : graph_.node(call.node).outputs) {
+      if (!is_stored(output)) continue;
+      overwritten.push_back(graph_.states[static_cast<size_t>(written_[output.index()])].incoming);
+      writes.push_back(writer_of(output));
+    }
+    size_t last = update;
+    bool read = false;
+    bool read_before_last = false;
+    for (size_t i = update + 1; i < plan_.items.size(); ++i) {
+      const auto* write = std::get_if<Call>(&plan_.items[i]);
+      if (write != nullptr && std::ranges::find(writes, write->node) != writes.end()) {
+        last = i;
+        read_before_last = read;
+      }
+      read = read || reads_any(plan_.items[i], overwritten);
+    }
+    return read_before_last ? last : update;
+  }
+
+  bool reads_any(const Item& item, std::span<const ValueId> values) const {
+    if (const auto* enter = std::get_if<Enter>(&item)) {
+      return std::ranges::any_of(plan_.loops[enter->loop.index()].items,
+                                 [&](const Item& inside) { return reads_any(inside, values); });
+    }
+    const auto* call = std::get_if<Call>(&item);
+    return call != nullptr && std::ranges::any_of(call->inputs, [&](InstanceId id) {
+             return std::ranges::find(values, instance(id).value) != values.end();
+           });
   }
 
   LoopId add_update_loop(Call call, int axis) {
