@@ -128,6 +128,10 @@ std::vector<SpillSearch> find_searches(const graph::ProgramSet& programs,
   for (std::set<std::string>& spilled : make_spill_placements(programs, options.least_moved)) {
     searches.push_back({std::move(spilled), each});
   }
+  if (searches.size() == 1) {
+    searches.front().options.max_steps = options.max_steps;  // nothing but values may be moved
+    return searches;
+  }
   searches.push_back(searches.back());
   searches.back().options.max_steps *= 2;
   return searches;

@@ -80,50 +80,30 @@ std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs, Byt
 
 namespace {
 
-// Variables that something else than their own update reads: weights, not slots.
-std::set<std::string> find_read_elsewhere(const graph::ProgramSet& programs) {
-  std::set<std::string> names;
-  for (const graph::Program& program : programs.programs) {
-    std::map<ValueId, const graph::StateVariable*> incoming;
-    for (const graph::StateVariable& state : program.graph.states) {
-      if (state.incoming.valid()) incoming[state.incoming] = &state;
-    }
-    const auto read = [&](ValueId value, NodeId reader) {
-      const auto found = incoming.find(value);
-      if (found == incoming.end()) return;
-      const NodeId write = found->second->write;
-      const bool own = write.valid() && reader.valid() &&
-                       program.graph.value(program.graph.node(write).inputs[0]).producer == reader;
-      if (!own) names.insert(found->second->name);
-    };
-    for (size_t n = 0; n < program.graph.nodes.size(); ++n) {
-      for (ValueId input : program.graph.nodes[n].inputs) read(input, NodeId(n));
-    }
-    for (ValueId output : program.graph.outputs) read(output, NodeId());
-  }
-  return names;
-}
-
 struct SizedName {
   std::string name;
   Bytes bytes;
 };
 
 // Slots first: a step reads and writes them once, weights once for each pass over a part of the
-// batch. Of both the largest first.
+// batch. Of both those of the largest groups first.
 std::vector<SizedName> find_movable(const graph::ProgramSet& programs, Bytes least, Bytes& slots) {
-  const std::set<std::string> read_elsewhere = find_read_elsewhere(programs);
-  std::map<std::string, Bytes> bytes;
+  struct Known {
+    Bytes bytes;
+    bool slot = false;
+  };
+  std::map<std::string, Known> known;
   for (const graph::StateVariable& state : graph::states_of(programs)) {
-    bytes[state.name] = tensor_bytes(state.type.dtype, state.type.shape, 1);
+    known[state.name] = {tensor_bytes(state.type.dtype, state.type.shape, 1),
+                         state.role == graph::StateRole::kOptimizerSlot};
   }
   std::vector<SizedName> names;
   std::vector<SizedName> weights;
   for (const StateGroup& group : find_state_groups(programs, least)) {
     for (const std::string& name : group.names) {
-      const bool slot = !read_elsewhere.contains(name);
-      (slot ? names : weights).push_back({name, bytes.at(name)});
-      if (slot) slots += bytes.at(name);
+      const auto& [bytes, slot] = known.at(name);
+      (slot ? names : weights).push_back({name, bytes});
+      if (slot) slots += bytes;
     }
   }
   names.insert(names.end(), weights.begin(), weights.end());
