@@ -80,57 +80,50 @@ std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs, Byt
 
 namespace {
 
-struct SizedName {
+struct Movable {
   std::string name;
-  Bytes bytes;
+  int64_t bytes = 0;
+  bool slot = false;
 };
 
 // Slots first: a step reads and writes them once, weights once for each pass over a part of the
 // batch. Of both those of the largest groups first.
-std::vector<SizedName> find_movable(const graph::ProgramSet& programs, Bytes least, Bytes& slots) {
-  struct Known {
-    Bytes bytes;
-    bool slot = false;
-  };
-  std::map<std::string, Known> known;
-  for (const graph::StateVariable& state : graph::states_of(programs)) {
-    known[state.name] = {tensor_bytes(state.type.dtype, state.type.shape, 1),
-                         state.role == graph::StateRole::kOptimizerSlot};
+std::vector<Movable> find_movable(const graph::ProgramSet& programs, Bytes least) {
+  std::map<std::string, graph::StateVariable> states;
+  for (graph::StateVariable& state : graph::states_of(programs)) {
+    states.emplace(state.name, std::move(state));
   }
-  std::vector<SizedName> names;
-  std::vector<SizedName> weights;
+  std::vector<Movable> movable;
   for (const StateGroup& group : find_state_groups(programs, least)) {
     for (const std::string& name : group.names) {
-      const auto& [bytes, slot] = known.at(name);
-      (slot ? names : weights).push_back({name, bytes});
-      if (slot) slots += bytes;
+      const graph::StateVariable& state = states.at(name);
+      movable.push_back({name, tensor_bytes(state.type.dtype, state.type.shape, 1).count(),
+                         state.role == graph::StateRole::kOptimizerSlot});
     }
   }
-  names.insert(names.end(), weights.begin(), weights.end());
-  return names;
+  std::stable_partition(movable.begin(), movable.end(),
+                        [](const Movable& each) { return each.slot; });
+  return movable;
 }
 
 }  // namespace
 
 std::vector<std::set<std::string>> make_spill_placements(const graph::ProgramSet& programs,
                                                          Bytes least) {
-  Bytes slots;
-  const std::vector<SizedName> names = find_movable(programs, least, slots);
-  Bytes all;
-  for (const SizedName& each : names) all += each.bytes;
-  const int64_t of_slots = slots.count();
-  const int64_t of_weights = (all - slots).count();
+  const std::vector<Movable> movable = find_movable(programs, least);
+  int64_t slots = 0;
+  int64_t weights = 0;
+  for (const Movable& each : movable) (each.slot ? slots : weights) += each.bytes;
   const std::vector<int64_t> marks =
-      of_slots > 0
-          ? std::vector<int64_t>{of_slots / 2, of_slots, of_slots + of_weights / 2, all.count()}
-          : std::vector<int64_t>{of_weights / 4, of_weights / 2, of_weights * 3 / 4, of_weights};
+      slots > 0 ? std::vector<int64_t>{slots / 2, slots, slots + weights / 2, slots + weights}
+                : std::vector<int64_t>{weights / 4, weights / 2, weights * 3 / 4, weights};
   std::vector<std::set<std::string>> placements;
   std::set<std::string> spilled;
   int64_t bytes = 0;
   auto mark = marks.begin();
-  for (const SizedName& each : names) {
+  for (const Movable& each : movable) {
     spilled.insert(each.name);
-    bytes += each.bytes.count();
+    bytes += each.bytes;
     if (mark == marks.end() || bytes < *mark) continue;
     placements.push_back(spilled);
     mark = std::find_if(mark, marks.end(), [&](int64_t at) { return at > bytes; });

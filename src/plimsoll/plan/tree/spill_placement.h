@@ -39,8 +39,8 @@ struct StateGroup {
 std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs, Bytes least);
 
 // Sets of variables to put into the spill file, each with more than the one before: of optimizer
-// slots about a half, all, and with them of weights a half, all. Without slots: of
-// weights a quarter, a half, three quarters, all.
+// slots about a half, all, and with them of weights a half, all. Without slots: of weights a
+// quarter, a half, three quarters, all.
 std::vector<std::set<std::string>> make_spill_placements(const graph::ProgramSet& programs,
                                                          Bytes least);
 

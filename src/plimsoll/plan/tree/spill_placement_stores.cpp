@@ -139,13 +139,14 @@ class StoreMaker {
 
   void make_update_loops() {
     std::vector<bool> moved(graph_.nodes.size());
-    std::map<size_t, Item> put_off;  // by the place of the write that they stand in for
+    std::map<size_t, Enter> put_off;  // by the place of the write that they stand in for
     std::vector<Item> items;
     for (size_t i = 0; i < plan_.items.size(); ++i) {
       Item& item = plan_.items[i];
       auto* call = std::get_if<Call>(&item);
       if (call != nullptr && moved[call->node.index()]) {
-        if (const auto loop = put_off.find(i); loop != put_off.end()) items.push_back(loop->second);
+        if (const auto loop = put_off.find(i); loop != put_off.end())
+          items.emplace_back(loop->second);
         continue;
       }
       const bool whole = call == nullptr || call->clone != 0 ||
@@ -199,10 +200,12 @@ class StoreMaker {
       return std::ranges::any_of(plan_.loops[enter->loop.index()].items,
                                  [&](const Item& inside) { return reads_any(inside, values); });
     }
+    const auto is_one = [&](InstanceId id) {
+      return std::ranges::find(values, instance(id).value) != values.end();
+    };
+    if (const auto* output = std::get_if<Output>(&item)) return is_one(output->source);
     const auto* call = std::get_if<Call>(&item);
-    return call != nullptr && std::ranges::any_of(call->inputs, [&](InstanceId id) {
-             return std::ranges::find(values, instance(id).value) != values.end();
-           });
+    return call != nullptr && std::ranges::any_of(call->inputs, is_one);
   }
 
   LoopId add_update_loop(Call call, int axis) {
