@@ -65,13 +65,13 @@ toys::ToyCatalog catalog_of(std::map<std::string, graph::Block> blocks) {
 // A plan whose transfers were drawn apart.
 struct Drawn {
   Drawn(std::string_view text, int batch, std::string_view step = kStep,
-        std::map<std::string, graph::Block> blocks = {})
+        std::map<std::string, graph::Block> blocks = {}, Bytes more = {})
       : programs(toys::parse_programs(replace_batch(step, "batch 8", "batch ", batch))),
         catalog(catalog_of(std::move(blocks))),
         plan(toys::parse_plan(replace_batch(text, "batch=8", "batch=", batch), programs, catalog)) {
     before = find_arena_load(plan);
     ProgramFacts facts(programs.programs.front(), catalog);
-    draw_apart(facts, plan.programs.front());
+    draw_apart(facts, plan.programs.front(), more == Bytes() ? Bytes() : before + more);
     complete_plan(plan, programs, catalog);
   }
   // Calls by name, transfers by what they do and number.
@@ -184,6 +184,17 @@ TEST(Moves, WhereThereIsNoRoomBeginsStay) {
   const Drawn drawn(kReadTwice, 8);
   EXPECT_EQ(drawn.items(), "begin0 wait0 h y z loss dz dh g begin1 wait1 u write begin2 wait2 ");
   drawn.expect_valid_and_no_larger();
+}
+
+TEST(Moves, RoomThatIsGivenIsTaken) {
+  // As there: beside g, x and dh lie 4 KiB besides. From dz on the calls take what the load takes.
+  const Drawn roomy(kReadTwice, 8, kStep, {}, 16_KiB);
+  EXPECT_EQ(roomy.items(), "begin0 wait0 h y z loss begin1 dz dh g wait1 u write begin2 wait2 ");
+  const Validation verdict = validate(roomy.plan, roomy.programs, roomy.catalog);
+  EXPECT_TRUE(verdict.ok()) << verdict.message;
+  EXPECT_LE(find_arena_load(roomy.plan), roomy.before + 16_KiB);
+  const Drawn tight(kReadTwice, 8, kStep, {}, 2_KiB);
+  EXPECT_EQ(tight.items(), "begin0 wait0 h y z loss dz dh g begin1 wait1 u write begin2 wait2 ");
 }
 
 TEST(Moves, LoadsKeepTheirOrderWhereTheFirstStays) {

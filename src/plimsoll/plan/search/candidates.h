@@ -41,4 +41,10 @@ std::vector<Candidate> keep_packs_of(std::span<const Candidate> candidates, Prog
                                      std::span<const StatePlacement> states,
                                      const PlanOptions& options);
 
+// Some of the candidates again, each with room for transfers that are drawn further apart and for
+// updates that are done whole; none where no state variable lies in the spill file.
+std::vector<Candidate> give_room_to(std::span<const Candidate> candidates, ProgramFacts& facts,
+                                    std::span<const StatePlacement> states,
+                                    const PlanOptions& options);
+
 }  // namespace plimsoll::plan

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <utility>
 #include <variant>
 
@@ -9,6 +11,12 @@
 
 namespace plimsoll::plan {
 namespace {
+
+// Room for transfers, as multiples of what is alive at once without any; of so many candidates at
+// most, at this part of the search's effort.
+constexpr std::array<double, 2> kRooms = {1.2, 1.5};
+constexpr size_t kMostRoomy = 12;
+constexpr int64_t kRoomEffort = 10;
 
 // Completes the plan of a schedule, which was built and sized.
 Bytes place_schedule(const Schedule& schedule, const ProgramFacts& facts,
@@ -54,6 +62,32 @@ std::vector<Candidate> keep_packs_of(std::span<const Candidate> candidates, Prog
     kept.push_back(std::move(twin));
   }
   return kept;
+}
+
+std::vector<Candidate> give_room_to(std::span<const Candidate> candidates, ProgramFacts& facts,
+                                    std::span<const StatePlacement> states,
+                                    const PlanOptions& options) {
+  std::vector<Candidate> roomy;
+  if (!has_spilled_states(facts.graph(), states)) return roomy;
+  const int64_t nodes = std::max<int64_t>(1, std::ssize(facts.graph().nodes));
+  const int64_t affordable = options.max_steps / kRoomEffort / nodes;
+  const auto most = std::min(kMostRoomy, static_cast<size_t>(affordable) / kRooms.size());
+  const size_t step = most == 0 ? 0 : (candidates.size() + most - 1) / most;
+  for (size_t c = 0; step > 0 && c < candidates.size(); c += step) {
+    const Candidate& base = candidates[c];
+    Trials trials(facts, states, options, base.schedule.phasing);
+    const Bytes load = find_load(find_buffers(trials.build(base.schedule)), kAlways);
+    for (const double room : kRooms) {
+      Schedule schedule = base.schedule;
+      schedule.room = Bytes(static_cast<int64_t>(room * load.size()));
+      const ProgramPlan plan = trials.build(schedule);
+      const double seconds = estimate_seconds(plan, facts);
+      if (seconds >= kFaster * base.seconds) continue;
+      roomy.push_back(place_candidate(std::move(schedule), base.what, trials, states, options));
+      roomy.back().seconds = seconds;
+    }
+  }
+  return roomy;
 }
 
 Candidate place_candidate(Schedule schedule, std::string what, Trials& trials,

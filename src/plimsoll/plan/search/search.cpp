@@ -682,6 +682,11 @@ Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> sta
     for (const Candidate& candidate : kept) most = max(most, candidate.arena_bytes);
     add(std::move(kept));
   }
+  if (options.move && !wanted.smallest_alone) {
+    std::vector<Candidate> roomy = give_room_to(searched.candidates, facts, states, options);
+    for (const Candidate& candidate : roomy) most = max(most, candidate.arena_bytes);
+    add(std::move(roomy));
+  }
   searched.candidates = keep_frontier(std::move(searched.candidates), most);
   return searched;
 }

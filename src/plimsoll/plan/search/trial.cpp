@@ -45,7 +45,7 @@ ProgramPlan Trials::build(const Schedule& schedule) {
     ProgramPlan stored = plan;
     store_states(facts_, states_, options_.least_moved, {}, stored);
     size(stored);
-    const std::vector<graph::NodeId> whole = find_whole_updates(stored);
+    const std::vector<graph::NodeId> whole = find_whole_updates(stored, schedule.room);
     if (whole.empty()) {
       plan = std::move(stored);
     } else {
@@ -53,7 +53,7 @@ ProgramPlan Trials::build(const Schedule& schedule) {
       size(plan);
     }
   }
-  if (spilled_ || options_.move) draw_apart(facts_, plan);
+  if (spilled_ || options_.move) draw_apart(facts_, plan, schedule.room);
   return plan;
 }
 

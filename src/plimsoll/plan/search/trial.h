@@ -36,6 +36,7 @@ struct Schedule {
   bool reload = false;  // state variables in the spill file anew for each reader
   Phasing phasing = {};
   bool keep_packs = false;  // memory of their own for packed weights (plan/tree/lasting_packs.h)
+  Bytes room = {};          // transfers may take so many bytes alive at once (plan/tree/moves.h)
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 

@@ -26,12 +26,12 @@ struct Body {
 
 class Mover {
  public:
-  Mover(ProgramFacts& facts, ProgramPlan& plan)
+  Mover(ProgramFacts& facts, ProgramPlan& plan, Bytes room)
       : plan_(plan), seconds_(estimate_items(plan, facts)), buffers_(find_buffers(plan)) {
     profile_ = find_profile(buffers_);
     const std::vector<Interval> numbers = number_root_items(plan);
     profile_.resize(static_cast<size_t>(numbers.back().end));
-    load_ = *std::ranges::max_element(profile_);
+    load_ = std::max(*std::ranges::max_element(profile_), room.count());
     bytes_.resize(plan.instances.size());
     for (const Buffer& buffer : buffers_) {
       for (InstanceId id : buffer.instances) {
@@ -233,14 +233,14 @@ class Mover {
 
 }  // namespace
 
-void draw_apart(ProgramFacts& facts, ProgramPlan& plan) {
+void draw_apart(ProgramFacts& facts, ProgramPlan& plan, Bytes room) {
   const auto moves = [](const std::vector<Item>& items) {
     return std::ranges::any_of(
         items, [](const Item& item) { return std::holds_alternative<BeginTransfer>(item); });
   };
   bool any = moves(plan.items);
   for (const Loop& loop : plan.loops) any = any || moves(loop.items);
-  if (any) Mover(facts, plan).run();
+  if (any) Mover(facts, plan, room).run();
 }
 
 }  // namespace plimsoll::plan

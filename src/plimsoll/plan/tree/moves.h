@@ -9,7 +9,8 @@
 //   call dense (x %1) -> …
 //   wait t1
 //
-// Room is what is left below the most bytes that the plan has alive at once: its load never grows.
+// Room is what is left below the most bytes that the plan has alive at once, or below `room` where
+// that is more: the load of the plan never grows beyond both.
 // Loads keep their order. A load stays after the store that it reads, a store in front of whatever
 // takes its source's memory over and of the loads that read it. Transfers stay in their body, and
 // those of updates over rows as they are: the executor reads ahead of iterations by itself.
@@ -20,6 +21,6 @@
 namespace plimsoll::plan {
 
 // `plan` is sized, with in-place reuse, and not placed.
-void draw_apart(ProgramFacts& facts, ProgramPlan& plan);
+void draw_apart(ProgramFacts& facts, ProgramPlan& plan, Bytes room = {});
 
 }  // namespace plimsoll::plan

@@ -115,8 +115,9 @@ std::vector<std::set<std::string>> make_spill_placements(const graph::ProgramSet
   int64_t weights = 0;
   for (const Movable& each : movable) (each.slot ? slots : weights) += each.bytes;
   const std::vector<int64_t> marks =
-      slots > 0 ? std::vector<int64_t>{slots / 2, slots, slots + weights / 2, slots + weights}
-                : std::vector<int64_t>{weights / 4, weights / 2, weights * 3 / 4, weights};
+      slots > 0
+          ? std::vector<int64_t>{slots / 4, slots / 2, slots, slots + weights / 2, slots + weights}
+          : std::vector<int64_t>{weights / 4, weights / 2, weights * 3 / 4, weights};
   std::vector<std::set<std::string>> placements;
   std::set<std::string> spilled;
   int64_t bytes = 0;

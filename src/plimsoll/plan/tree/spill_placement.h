@@ -39,8 +39,8 @@ struct StateGroup {
 std::vector<StateGroup> find_state_groups(const graph::ProgramSet& programs, Bytes least);
 
 // Sets of variables to put into the spill file, each with more than the one before: of optimizer
-// slots about a half, all, and with them of weights a half, all. Without slots: of weights a
-// quarter, a half, three quarters, all.
+// slots about a quarter, a half, all, and with them of weights a half, all. Without slots: of
+// weights a quarter, a half, three quarters, all.
 std::vector<std::set<std::string>> make_spill_placements(const graph::ProgramSet& programs,
                                                          Bytes least);
 
@@ -60,7 +60,8 @@ void store_states(const ProgramFacts& facts, std::span<const StatePlacement> sta
                   std::span<const graph::NodeId> whole, ProgramPlan& plan);
 
 // The updates in loops of a sized plan that could be done whole, with room for as much
-// again, below the most bytes that it has alive at once. Their transfers can be drawn apart.
-std::vector<graph::NodeId> find_whole_updates(const ProgramPlan& plan);
+// again, below the most bytes that it has alive at once, or below `room` where that is more. Their
+// transfers can be drawn apart.
+std::vector<graph::NodeId> find_whole_updates(const ProgramPlan& plan, Bytes room = {});
 
 }  // namespace plimsoll::plan

@@ -417,11 +417,11 @@ void store_states(const ProgramFacts& facts, std::span<const StatePlacement> sta
   StoreMaker(facts, states, least.count(), whole, plan).run();
 }
 
-std::vector<NodeId> find_whole_updates(const ProgramPlan& plan) {
+std::vector<NodeId> find_whole_updates(const ProgramPlan& plan, Bytes room) {
   const std::vector<Buffer> buffers = find_buffers(plan);
   std::vector<int64_t> profile = find_profile(buffers);
   if (profile.empty()) return {};
-  const int64_t load = *std::ranges::max_element(profile);
+  const int64_t load = std::max(*std::ranges::max_element(profile), room.count());
   std::vector<int64_t> inside(plan.loops.size());  // bytes that live there
   for (const Buffer& buffer : buffers) {
     if (buffer.instances.empty()) continue;
