@@ -70,6 +70,9 @@ class KernelCatalog {
   enum class Spill : uint8_t { kRead, kWrite };
   virtual double spill_seconds(Bytes bytes, Spill direction) const = 0;
   virtual double copy_seconds(Bytes bytes) const = 0;
+  // What the kernels beside it lose to one such transfer, whose threads want processors too; 0:
+  // nobody knows.
+  virtual double spill_work_seconds(Bytes) const { return 0; }
 };
 
 // Concrete block extents at a batch size: kWholeAxis replaced, nothing above the axis's extent, and

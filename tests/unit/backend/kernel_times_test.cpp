@@ -166,7 +166,9 @@ TEST(KernelTimes, OnlyTimesAreOthers) {
   using Spill = graph::KernelCatalog::Spill;
   EXPECT_NEAR(timed->spill_seconds(1_GiB, Spill::kRead), 1.07, 0.01);
   EXPECT_NEAR(timed->spill_seconds(1_GiB, Spill::kWrite), 0.54, 0.01);
+  EXPECT_NEAR(timed->spill_work_seconds(1_MiB), 5e-5 + 1.048576e-3 / 2, 1e-9);
   const auto elsewhere = make_timed_catalog(own, times, "/elsewhere");
+  EXPECT_EQ(elsewhere->spill_work_seconds(1_KiB), 0);  // no disk was measured
   EXPECT_EQ(elsewhere->spill_seconds(1_KiB, Spill::kRead), own.spill_seconds(1_KiB, Spill::kRead));
 }
 

@@ -76,6 +76,10 @@ class TimedCatalog final : public graph::KernelCatalog {
     return kSecondsPerSpill + static_cast<double>(bytes.count()) /
                                   (direction == Spill::kRead ? disk_->read : disk_->write);
   }
+  double spill_work_seconds(Bytes bytes) const override {
+    constexpr double kWorkPerSpill = 5e-5;
+    return disk_ ? kWorkPerSpill + copy_seconds(bytes) : 0;
+  }
   double copy_seconds(Bytes bytes) const override {
     if (times_->copied == 0) return catalog_.copy_seconds(bytes);
     return static_cast<double>(bytes.count()) / times_->copied;

@@ -105,6 +105,7 @@ std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts)
     return facts.catalog().copy_seconds(instance.bytes) *
            static_cast<double>(count_all_iterations(plan, parents, instance.scope));
   };
+  std::map<int, double> work;  // by transfer
   walk_items(plan, [&](const Item& item, int64_t number, LoopId around) {
     const auto times = static_cast<double>(count_all_iterations(plan, parents, around));
     double seconds = kItemSeconds * times;
@@ -122,9 +123,11 @@ std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts)
     } else if (const auto* begin = std::get_if<BeginTransfer>(&item)) {
       using Spill = graph::KernelCatalog::Spill;
       const bool reads = plan.instances[begin->source.index()].space == Space::kSpill;
-      seconds += times *
-                 facts.catalog().spill_seconds(transfer_bytes(plan, parents, around, *begin, facts),
-                                               reads ? Spill::kRead : Spill::kWrite);
+      const Bytes bytes = transfer_bytes(plan, parents, around, *begin, facts);
+      seconds += times * facts.catalog().spill_seconds(bytes, reads ? Spill::kRead : Spill::kWrite);
+      work[begin->number] = times * facts.catalog().spill_work_seconds(bytes);
+    } else if (const auto* wait = std::get_if<WaitTransfer>(&item)) {
+      seconds += work[wait->number];
     }
     all.resize(static_cast<size_t>(number) + 1);
     all.back() = seconds;

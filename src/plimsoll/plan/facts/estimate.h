@@ -21,7 +21,8 @@ const ProgramFacts::CallCost& find_call_cost(const ProgramPlan& plan,
 // Whether the call's result is its operand's bytes, in their place.
 bool moves_nothing(const ProgramPlan& plan, const Call& call, const graph::Graph& graph);
 
-// By item number (plan/facts/liveness.h), over all iterations; zero where a loop begins.
+// By item number (plan/facts/liveness.h), over all iterations; zero where a loop begins. A
+// transfer's begin has what the disk takes, its wait what the kernels in between lose to it.
 std::vector<double> estimate_items(const ProgramPlan& plan, ProgramFacts& facts);
 
 // Estimated seconds of one run: calls, copies, and the iterations of loops; transfers overlap with
