@@ -72,6 +72,25 @@ TEST_P(Choice, MoreMemoryIsNeverSlowerByTheTimesThatCount) {
   }
 }
 
+// Transfers are drawn apart by the times that the search went by: so are those of the plan that
+// is made in the end.
+TEST_P(Choice, PlansWithAFileAreThoseThatWereTimed) {
+  const auto all = make_spilled_plans(set_, own_, options(), 1_MiB);
+  ASSERT_TRUE(all && !all->frontier.empty());
+  for (const FrontierPoint& point : all->frontier) {
+    PlanOptions within = options();
+    within.arena_limit = point.arena_bytes;
+    const auto outcome = make_spilled_plans(set_, own_, within, 1_MiB);
+    ASSERT_TRUE(outcome && outcome->fits);
+    EXPECT_LE(outcome->fits->plan.arena_bytes, point.arena_bytes);
+    const Validation verdict = validate(outcome->fits->plan, set_, own_);
+    EXPECT_TRUE(verdict.ok()) << verdict.message;
+    ProgramFacts facts(set_.programs.front(), other_);
+    EXPECT_NEAR(estimate_seconds(outcome->fits->plan.programs.front(), facts), point.seconds,
+                1e-6 * point.seconds);
+  }
+}
+
 TEST_P(Choice, IsTheFastestOfAllThatFit) {
   const PlanOutcome before = make_plan(set_, own_, make_options(nullptr, false));
   for (const FrontierPoint& point : before.frontier) {

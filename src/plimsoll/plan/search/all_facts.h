@@ -11,6 +11,7 @@
 
 #include "plan/facts/program_facts.h"
 #include "plan/search/planner.h"
+#include "plan/search/search.h"
 
 namespace plimsoll::plan {
 
@@ -25,6 +26,10 @@ class AllFacts {
   // By the times of another catalog (PlanOptions::choice); null: plans are chosen by these.
   ProgramFacts* choice_of(size_t program) const {
     return choice_.empty() ? nullptr : choice_[program].get();
+  }
+  // Those that the search of the candidate went by.
+  ProgramFacts& searched_by(size_t program, const Candidate& candidate) const {
+    return candidate.by_choice ? *choice_of(program) : of(program);
   }
 
  private:

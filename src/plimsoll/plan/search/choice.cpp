@@ -61,6 +61,7 @@ Searched search_by(ProgramFacts& facts, ProgramFacts* choice,
   time_again(searched, facts, *choice, states, options);
   if (options.search_by_choice) {
     Searched other = search_program(*choice, states, options, wanted);
+    for (Candidate& candidate : other.candidates) candidate.by_choice = true;
     std::ranges::move(other.candidates, std::back_inserter(searched.candidates));
     searched.cut_short = searched.cut_short || other.cut_short;
   }

@@ -90,7 +90,8 @@ Fits assemble(const Frontiers& frontiers, const std::vector<const Candidate*>& p
               const graph::ProgramSet& programs, const AllFacts& all, const PlanOptions& options) {
   Fits fits{frontiers.base, picks.front()->seconds, picks.front()->what};
   for (size_t p = 0; p < picks.size(); ++p) {
-    fits.plan.programs.push_back(realize(*picks[p], all.of(p), fits.plan.states, options));
+    fits.plan.programs.push_back(
+        realize(*picks[p], all.searched_by(p, *picks[p]), fits.plan.states, options));
     fits.plan.spill_bytes = max(fits.plan.spill_bytes, picks[p]->spill);
   }
   complete_totals(fits.plan, programs, all.of(0).catalog());

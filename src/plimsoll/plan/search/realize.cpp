@@ -72,19 +72,24 @@ std::vector<Candidate> give_room_to(std::span<const Candidate> candidates, Progr
   const int64_t nodes = std::max<int64_t>(1, std::ssize(facts.graph().nodes));
   const int64_t affordable = options.max_steps / kRoomEffort / nodes;
   const auto most = std::min(kMostRoomy, static_cast<size_t>(affordable) / kRooms.size());
-  const size_t step = most == 0 ? 0 : (candidates.size() + most - 1) / most;
-  for (size_t c = 0; step > 0 && c < candidates.size(); c += step) {
-    const Candidate& base = candidates[c];
+  std::vector<const Candidate*> bases;
+  for (const Candidate& candidate : candidates) bases.push_back(&candidate);
+  std::ranges::stable_sort(bases, {}, &Candidate::arena_bytes);
+  const size_t count = std::min(most, bases.size());
+  for (size_t b = 0; b < count; ++b) {
+    const Candidate& base = *bases[b * bases.size() / count];
     Trials trials(facts, states, options, base.schedule.phasing);
     const Bytes load = find_load(find_buffers(trials.build(base.schedule)), kAlways);
     for (const double room : kRooms) {
       Schedule schedule = base.schedule;
       schedule.room = Bytes(static_cast<int64_t>(room * load.size()));
-      const ProgramPlan plan = trials.build(schedule);
+      ProgramPlan plan = trials.build(schedule);
       const double seconds = estimate_seconds(plan, facts);
       if (seconds >= kFaster * base.seconds) continue;
-      roomy.push_back(place_candidate(std::move(schedule), base.what, trials, states, options));
-      roomy.back().seconds = seconds;
+      Candidate candidate{std::move(schedule), {}, {}, seconds, base.what};
+      candidate.spill = place_schedule(candidate.schedule, facts, states, options, plan);
+      candidate.arena_bytes = plan.arena_bytes + options.clone_bytes * count_clones(plan);
+      roomy.push_back(std::move(candidate));
     }
   }
   return roomy;

@@ -42,7 +42,8 @@ struct Candidate {
   Bytes arena_bytes;  // of the placed plan, and what its clones take besides
   Bytes spill;        // the spill file's end, state variables included
   double seconds = 0;
-  std::string what;  // "whole batch", "slices of 4", …
+  std::string what;        // "whole batch", "slices of 4", …
+  bool by_choice = false;  // the search that found it went by the times of PlanOptions::choice
 };
 
 // A plan that was scored: the bytes alive at once.
@@ -75,8 +76,9 @@ struct Wanted {
 };
 
 // `states` says where state variables lie. Effort is counted in nodes scored and buffers placed, up
-// to options.max_steps, up to half of it more for deferred updates and as much again for each
-// other axis; the first candidate is scored and placed whatever it costs.
+// to options.max_steps, up to half of it more for deferred updates, a tenth for room of transfers,
+// and as much again for each other axis; the first candidate is scored and placed whatever it
+// costs.
 Searched search_program(ProgramFacts& facts, std::span<const StatePlacement> states,
                         const PlanOptions& options, const Wanted& wanted = {});
 
@@ -86,7 +88,8 @@ int64_t count_clones(const ProgramPlan& plan);
 Candidate place_candidate(Schedule schedule, std::string what, Trials& trials,
                           std::span<const StatePlacement> states, const PlanOptions& options);
 
-// The candidate's plan, complete but for the totals of the whole plan.
+// The candidate's plan, complete but for the totals of the whole plan. `facts` are those of the
+// search that found it.
 ProgramPlan realize(const Candidate& candidate, ProgramFacts& facts,
                     std::span<const StatePlacement> states, const PlanOptions& options);
 

@@ -103,7 +103,8 @@ Fits assemble(const Pick& pick, const graph::ProgramSet& programs, const AllFact
               const PlanOptions& options) {
   Fits fits{pick.placement->base, pick.seconds(), describe(pick)};
   for (size_t p = 0; p < pick.programs.size(); ++p) {
-    fits.plan.programs.push_back(realize(*pick.programs[p], all.of(p), fits.plan.states, options));
+    fits.plan.programs.push_back(realize(*pick.programs[p], all.searched_by(p, *pick.programs[p]),
+                                         fits.plan.states, options));
     fits.plan.spill_bytes = max(fits.plan.spill_bytes, pick.programs[p]->spill);
   }
   complete_totals(fits.plan, programs, all.of(0).catalog());

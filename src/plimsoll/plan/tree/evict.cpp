@@ -345,7 +345,8 @@ class Evictor {
     offer.own_bytes = offer.freed;
     using Spill = graph::KernelCatalog::Spill;
     offer.seconds = facts_.catalog().spill_seconds(all, Spill::kWrite) +
-                    facts_.catalog().spill_seconds(all, Spill::kRead);
+                    facts_.catalog().spill_seconds(all, Spill::kRead) +
+                    2 * facts_.catalog().spill_work_seconds(all);
     offer.cuts = {{instance.value, anchor, CutKind::kMove, ""}};
     if (!is_known(offer.cuts.front())) offers.push_back(std::move(offer));
   }
